@@ -1,0 +1,1 @@
+"""Running one attempt, from input ref to published ref: the lifecycle, the local workspace, its garbage collection."""

@@ -1,0 +1,1 @@
+"""Typed tables published through one manifest: schema, queries, staging, publisher."""

@@ -1,0 +1,1 @@
+"""Versioned files: the `Lake` interface, the embedded lake, transfer."""

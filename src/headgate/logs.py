@@ -1,0 +1,1 @@
+"""Logging, configured only by the CLI and the worker."""

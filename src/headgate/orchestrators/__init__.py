@@ -1,0 +1,1 @@
+"""Who hands out attempts."""

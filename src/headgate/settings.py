@@ -1,0 +1,1 @@
+"""Settings: named stores, profiles, and where each value came from."""
