@@ -1,0 +1,1 @@
+"""Examples that run: each folder is a small project of its own."""
