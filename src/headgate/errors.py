@@ -54,8 +54,13 @@ class HeadgateError(Exception):
         told = ", ".join(f"{name}={value}" for name, value in self.details().items() if isinstance(value, str | int))
         return f"{self.message} ({told})" if told else self.message
 
+    def lines(self) -> list[str]:
+        """What does not fit on one line: one indented line for each of several problems."""
+        return []
+
     def __str__(self) -> str:
-        return f"{self.summary}; {self.hint}" if self.hint else self.summary
+        told = f"{self.summary}; {self.hint}" if self.hint else self.summary
+        return "\n".join([told, *self.lines()])
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,8 @@ class InvalidTask(HeadgateError):
 
     problems: tuple[Problem, ...] = ()
 
-    def __str__(self) -> str:
-        return "\n".join([super().__str__(), *(f"  {problem}" for problem in self.problems)])
+    def lines(self) -> list[str]:
+        return [f"  {problem}" for problem in self.problems]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -88,8 +93,8 @@ class InvalidInput(HeadgateError):
 
     problems: tuple[Problem, ...] = ()
 
-    def __str__(self) -> str:
-        return "\n".join([super().__str__(), *(f"  {problem}" for problem in self.problems)])
+    def lines(self) -> list[str]:
+        return [f"  {problem}" for problem in self.problems]
 
 
 @dataclass(eq=False, kw_only=True)
@@ -180,11 +185,11 @@ class MergeConflict(Conflict):
 
     paths: tuple[str, ...] = ()
 
-    def __str__(self) -> str:
+    def lines(self) -> list[str]:
         shown = [f"  {path}" for path in self.paths[:20]]
         if len(self.paths) > 20:
             shown.append(f"  … and {len(self.paths) - 20} more")
-        return "\n".join([super().__str__(), *shown])
+        return shown
 
 
 @dataclass(eq=False, kw_only=True)

@@ -1,0 +1,40 @@
+"""Every command of `headgate`: where it lives and what it does, in one table.
+
+`headgate --help` and shell completion are answered from this table alone; the module of a command is imported when
+that command is used.
+
+To add a command to a group: write it in the group's module, and add its row here. To add a group: make a module
+`headgate/cli/NAME.py` with `app = typer.Typer()`, put commands on it with `@app.command()` (or a group of commands with
+`app.add_typer(sub, name="graph")`), and add a row per command here. A command
+
+- imports what is heavy (Spark, Lance, a server's client) inside its function, never at the top of the module;
+- asks `headgate.cli.invocation.current()` for the settings;
+- takes `console.JsonFlag` if it reads, `console.DryRunFlag` if it changes, `console.YesFlag` if it is dangerous;
+- raises an error of `headgate.errors` where it cannot go on: `main` prints it and finds the exit code.
+
+A test holds each row against its module.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+WORK = "Work"
+LOOK = "Look"
+BRANCHES = "Branches"
+FILES = "Files"
+TABLES = "Tables"
+UPKEEP = "Upkeep"
+SET_UP = "Set-up"
+
+
+class Command(NamedTuple):
+    name: str
+    module: str
+    panel: str
+    help: str
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command("version", "headgate.cli.setup", SET_UP, "Show the version and what it runs on."),
+)
