@@ -40,8 +40,7 @@ def read_back_commit(asked: ReadBack, *, first_parents: Iterable[Head], input_re
     for commit in first_parents:
         if commit.ref == input_ref:
             break
-        made_by = CommitMetadata.from_map(commit.metadata)
-        if made_by is not None and made_by.publish_id == asked.publish_id:
+        if CommitMetadata.names(commit.metadata, asked.publish_id):
             return Published(ref=commit.ref, strength=asked.strength)
     else:
         return Unknown(publish_id=asked.publish_id, reason="the input ref is not in the target's history")
@@ -51,13 +50,17 @@ def read_back_commit(asked: ReadBack, *, first_parents: Iterable[Head], input_re
 
 
 def read_back_head(asked: ReadBack, *, head: Head, wanted: Ref, expected_head: Ref) -> Outcome:
-    """The outcome of a move that writes no commit: it shows in the head alone."""
+    """The outcome of a move that writes no commit: it shows in the head alone.
+
+    A head that is neither where the move started nor where it leads was moved by somebody else, before or after ours:
+    that cannot be told, and is no success.
+    """
     if head.ref == wanted:
         return Published(ref=wanted, strength=asked.strength)
+    if head.ref != expected_head:
+        return Unknown(publish_id=asked.publish_id, reason="somebody else moved the head, before or after this move")
     if not asked.revoked:
         return Unknown(
             publish_id=asked.publish_id, reason="the head has not moved yet, and the move could not be revoked"
         )
-    if head.ref == expected_head:
-        return NotPublished(reason="revoked, and the head has not moved")
-    return NotPublished(reason="revoked, and somebody else moved the head")
+    return NotPublished(reason="revoked, and the head has not moved")

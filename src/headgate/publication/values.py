@@ -98,9 +98,8 @@ class CommitMetadata:
             return None
         try:
             inputs = json.loads(known.get("inputs") or "{}")
-            if not isinstance(inputs, dict):
+            if not isinstance(inputs, dict) or not all(isinstance(ref, str) for ref in inputs.values()):
                 return None
-            dirty = known.get("code_dirty")
             return cls(
                 publish_id=PublishId(known["publish_id"]),
                 expected_head=Ref(known["expected_head"]),
@@ -111,14 +110,19 @@ class CommitMetadata:
                 iteration=int(known.get("iteration", "0")),
                 retry_count=int(known.get("retry_count", "0")),
                 strength=Strength(known.get("strength", Strength.SOFT)),
-                inputs={str(k): str(v) for k, v in inputs.items()},
+                inputs=inputs,
                 task_name=known.get("task_name", ""),
                 code_module=known.get("code_module", ""),
                 code_commit=known.get("code_commit", ""),
-                code_dirty=None if dirty is None else dirty == "true",
+                code_dirty={"true": True, "false": False}.get(known.get("code_dirty", "")),
             )
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
+
+    @staticmethod
+    def names(metadata: Mapping[str, str], publish_id: PublishId) -> bool:
+        """Whether that publish made the commit. Looks at nothing else: damage elsewhere must not hide a commit."""
+        return metadata.get(METADATA_PREFIX + "publish_id") == publish_id
 
     def with_strength(self, strength: Strength) -> CommitMetadata:
         return replace(self, strength=strength)
