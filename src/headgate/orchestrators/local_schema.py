@@ -1,0 +1,55 @@
+"""The tables of the local orchestrator, by numbered migrations. A migration that has shipped is never edited."""
+
+from __future__ import annotations
+
+MIGRATIONS = (
+    """
+    CREATE TABLE identity (
+        only INTEGER PRIMARY KEY CHECK (only = 1),
+        id TEXT NOT NULL
+    );
+    CREATE TABLE workflows (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('RUNNING', 'COMPLETED', 'FAILED', 'TERMINATED')),
+        reason TEXT NOT NULL DEFAULT '',
+        created_at TEXT NOT NULL,
+        ended_at TEXT
+    );
+    CREATE TABLE tasks (
+        id TEXT PRIMARY KEY,
+        workflow TEXT NOT NULL REFERENCES workflows (id),
+        name TEXT NOT NULL,
+        reference TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        iteration INTEGER NOT NULL DEFAULT 0,
+        retry_count INTEGER NOT NULL DEFAULT 0,
+        retry_of TEXT REFERENCES tasks (id),
+        status TEXT NOT NULL CHECK (status IN (
+            'SCHEDULED', 'IN_PROGRESS', 'COMPLETED', 'FAILED', 'FAILED_WITH_TERMINAL_ERROR', 'TIMED_OUT', 'CANCELED'
+        )),
+        input TEXT NOT NULL,
+        output TEXT,
+        reason TEXT NOT NULL DEFAULT '',
+        poll_count INTEGER NOT NULL DEFAULT 0,
+        worker_id TEXT,
+        retry_limit INTEGER NOT NULL,
+        retry_delay REAL NOT NULL,
+        response_seconds REAL NOT NULL,
+        scheduled_at TEXT NOT NULL,
+        due_at TEXT NOT NULL,
+        started_at TEXT,
+        lease_until TEXT,
+        ended_at TEXT
+    );
+    CREATE INDEX tasks_waiting ON tasks (name, due_at) WHERE status = 'SCHEDULED';
+    CREATE INDEX tasks_leased ON tasks (lease_until) WHERE status = 'IN_PROGRESS';
+    CREATE INDEX tasks_of_workflow ON tasks (workflow, seq);
+    CREATE TABLE task_logs (
+        task_id TEXT NOT NULL REFERENCES tasks (id),
+        at TEXT NOT NULL,
+        line TEXT NOT NULL
+    );
+    CREATE INDEX task_logs_of_task ON task_logs (task_id);
+    """,
+)
