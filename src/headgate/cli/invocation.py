@@ -4,12 +4,32 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headgate.settings import Loaded, Settings
 
 
 @dataclass(frozen=True, kw_only=True)
 class Invocation:
     profile: str | None = None
     debug: bool = False
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """The settings with their sources, read once; what is odd about them is said on stderr."""
+        from headgate.cli import console
+        from headgate.settings import load
+
+        loaded = load(profile=self.profile)
+        for warning in loaded.warnings:
+            console.note(f"warning: {warning}")
+        return loaded
+
+    @property
+    def settings(self) -> Settings:
+        return self.loaded.settings
 
 
 _current: ContextVar[Invocation | None] = ContextVar("headgate_invocation", default=None)

@@ -1,1 +1,0 @@
-"""Settings: named stores, profiles, and where each value came from."""

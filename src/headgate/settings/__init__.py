@@ -1,0 +1,20 @@
+"""Settings: named stores, profiles, and where each value came from.
+
+`model` says which settings there are and how to add one; `load` reads them from the environment, `.env`,
+`headgate.toml` and what other tools left behind; `address` reads what people write for a store.
+"""
+
+from headgate.settings.address import StoreAddress
+from headgate.settings.load import Loaded, load
+from headgate.settings.model import ConductorSettings, LakefsSettings, LogSettings, Settings, StoreSettings
+
+__all__ = [
+    "ConductorSettings",
+    "LakefsSettings",
+    "Loaded",
+    "LogSettings",
+    "Settings",
+    "StoreAddress",
+    "StoreSettings",
+    "load",
+]

@@ -1,0 +1,113 @@
+"""Which settings there are: plain, frozen data that a file can hold.
+
+To add a setting, add a field with a default and a line under it that says what it does. It can then be set in
+`headgate.toml`, in a profile, and as `HEADGATE_` followed by its path in capitals (`log.level` is
+`HEADGATE_LOG_LEVEL`). A setting must do something: `tests/unit/settings/test_effects.py` names, for each, the test
+that shows what.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+
+from headgate.errors import NotFound
+
+LOCATION = "location"
+"""Marks a setting whose relative path is meant from the file it stands in; one in a variable, from where we run."""
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class LakefsSettings(Section):
+    """The lakeFS server of the stores with `lake = "lakefs"`."""
+
+    endpoint: str | None = None
+    """Its address, such as https://lakefs.example.com."""
+    access_key_id: str | None = None
+    secret_access_key: SecretStr | None = None
+
+
+class ConductorSettings(Section):
+    """The Conductor server of the orchestrator `conductor`."""
+
+    server_url: str | None = None
+    """Its API, such as https://conductor.example.com/api."""
+    auth_key: str | None = None
+    auth_secret: SecretStr | None = None
+
+
+class StoreSettings(Section):
+    """One named store: a lake or a graph."""
+
+    lake: Literal["embedded", "lakefs"] | None = None
+    """Files: in the embedded lake, or on a lakeFS server."""
+    graph: Annotated[str | None, LOCATION] = None
+    """Tables: the folder or the object store URI of a graph."""
+    root: Annotated[Path | None, LOCATION] = None
+    """The folder of the embedded lake; stores that share it share its files."""
+    repository: str | None = None
+    """The repository in the lake; the store's own name if nothing is said."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> StoreSettings:
+        if (self.lake is None) == (self.graph is None):
+            raise ValueError('a store has either lake = "embedded" or "lakefs", or graph = "FOLDER"')
+        if self.root is not None and self.lake != "embedded":
+            raise ValueError('root is for lake = "embedded" alone')
+        if self.repository is not None and self.lake is None:
+            raise ValueError("repository is for lakes alone")
+        return self
+
+    @property
+    def kind(self) -> Literal["lake", "graph"]:
+        return "lake" if self.lake else "graph"
+
+
+class LogSettings(Section):
+    """What is logged, and where to."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important lines that are kept."""
+    file: Annotated[Path | None, LOCATION] = None
+    """Also write JSON lines to this file."""
+    max_mb: float = Field(default=50, gt=0)
+    """Start a new file when this one has grown to so many megabytes."""
+    keep: int = Field(default=5, ge=1)
+    """How many of the older files stay."""
+
+
+class Settings(Section):
+    state: Annotated[Path, LOCATION] = Path(".headgate")
+    """The folder for what Headgate keeps on this machine: the embedded lake, the engine, kept attempts."""
+    orchestrator: Literal["embedded", "conductor"] = "embedded"
+    """Who hands out work."""
+    stores: dict[str, StoreSettings] = {}
+    """The stores by the names tasks and people use."""
+    lakefs: LakefsSettings = LakefsSettings()
+    conductor: ConductorSettings = ConductorSettings()
+    log: LogSettings = LogSettings()
+
+    def store(self, name: str) -> StoreSettings:
+        """The store of that name, with the repository and the embedded lake's folder filled in."""
+        if name not in self.stores:
+            raise NotFound(message=f"no store is called {name!r}", hint=self._nearest(name), kind="store", name=name)
+        found = self.stores[name]
+        if not found.lake:
+            return found
+        filled = {"repository": found.repository or name}
+        if found.lake == "embedded":
+            return found.model_copy(update={**filled, "root": found.root or self.state / "lake"})
+        return found.model_copy(update=filled)
+
+    def _nearest(self, name: str) -> str:
+        if near := get_close_matches(name, self.stores, n=1):
+            return f"did you mean {near[0]!r}?"
+        if self.stores:
+            return f"the settings name {', '.join(sorted(self.stores))}; headgate.toml takes more as [stores.{name}]"
+        return f'name it in headgate.toml: [stores.{name}] with lake = "embedded"'
