@@ -44,6 +44,7 @@ test: $(READY) ## All tests on the embedded parts, graph and local Spark
 	@$(BIN)/pytest -n $(WORKERS) --dist loadgroup -m "not real" --durations=15 --cov --cov-report=term:skip-covered
 
 test-real: $(READY) ## The tests that need real servers: lakeFS, Conductor, S3, a Spark cluster
+	@$(BIN)/python -m tools.servers install
 	@$(BIN)/pytest -m real --durations=15
 
 bench: $(READY) ## Run the benchmarks and write bench/report

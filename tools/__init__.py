@@ -1,0 +1,1 @@
+"""What people and CI run beside the product: real servers, generators, checks."""
