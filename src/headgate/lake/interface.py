@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from headgate.lake.publisher import Publisher
 from headgate.publication import Head, Ref, Strength
 
 
@@ -76,9 +77,8 @@ class Lake(Protocol):
         """Where this lake is, without secrets: for messages and records."""
         ...
 
-    @property
-    def strength(self) -> Strength:
-        """Who decides that a head is the expected one when this lake merges or moves it."""
+    def strength(self, repository: str) -> Strength:
+        """Who decides that a head is the expected one when this lake merges or moves it; found out on first use."""
         ...
 
     # repositories
@@ -136,17 +136,26 @@ class Lake(Protocol):
         expected_head: Ref,
         message: str,
         metadata: Mapping[str, str] | None = None,
+        publisher: Publisher | None = None,
         timeout: float | None = None,
     ) -> Ref:
         """Squash-merge the branch `source` into `into`, if its head is `expected_head`: one commit, one parent."""
         ...
 
     def move_head(
-        self, repository: str, branch: str, *, to_branch: str, expected_head: Ref, timeout: float | None = None
+        self,
+        repository: str,
+        branch: str,
+        *,
+        to_branch: str,
+        expected_head: Ref,
+        publisher: Publisher | None = None,
+        timeout: float | None = None,
     ) -> Ref:
-        """Point `branch` at the head of `to_branch`, if its head is `expected_head`.
+        """Point `branch` at the head of `to_branch`, if its head is `expected_head` and `publisher` confirms it.
 
-        The new head is named by a branch and not by a commit, so that deleting that branch revokes the move.
+        The new head is named by a branch and not by a commit, so that deleting that branch revokes the move. A move
+        that fails may have deleted `to_branch`: that is how it makes sure that it cannot take effect later.
         """
         ...
 
