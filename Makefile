@@ -58,7 +58,7 @@ bench: $(READY) ## Run the benchmarks and write bench/report
 	@$(BIN)/python -m bench
 
 docs: $(READY) ## Build the documentation site
-	@$(BIN)/mkdocs build --strict
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 fmt: $(READY) ## Format the source and fix what can be fixed
 	@$(BIN)/ruff format .
