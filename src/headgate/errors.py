@@ -21,7 +21,7 @@ as its parent does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -61,6 +61,11 @@ class HeadgateError(Exception):
     def __str__(self) -> str:
         told = f"{self.summary}; {self.hint}" if self.hint else self.summary
         return "\n".join([told, *self.lines()])
+
+
+def _first(names: tuple[str, ...], shown: int = 20) -> list[str]:
+    more = [f"  … and {len(names) - shown} more"] if len(names) > shown else []
+    return [*(f"  {name}" for name in names[:shown]), *more]
 
 
 @dataclass(frozen=True)
@@ -186,10 +191,7 @@ class MergeConflict(Conflict):
     paths: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        shown = [f"  {path}" for path in self.paths[:20]]
-        if len(self.paths) > 20:
-            shown.append(f"  … and {len(self.paths) - 20} more")
-        return shown
+        return _first(self.paths)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -216,7 +218,10 @@ class RecoveryRequired(HeadgateError):
 class StoreDamaged(RecoveryRequired):
     """Something a store has promised to keep is missing or changed."""
 
-    damaged: tuple[str, ...] = field(default=())
+    damaged: tuple[str, ...] = ()
+
+    def lines(self) -> list[str]:
+        return _first(self.damaged)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 
 from headgate.errors import InvalidSettings, NotFound, Problem
 from headgate.settings.fields import is_location, keys_at, leaves_of, scalars, shown, variable_names
@@ -53,6 +53,10 @@ class Loaded:
         """Each setting as (name, value, source), in the order of the model; secrets are hidden."""
         for path, value in leaves_of(self.settings):
             yield ".".join(path), shown(value), self.sources.get(path, DEFAULT)
+
+    def secrets(self) -> list[str]:
+        """Every secret in the settings, for those who must keep them out of what they write."""
+        return [value.get_secret_value() for _, value in leaves_of(self.settings) if isinstance(value, SecretStr)]
 
 
 def load(

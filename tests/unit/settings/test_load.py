@@ -272,6 +272,7 @@ def test_secrets_are_never_printed(place: Place) -> None:
     loaded = place.load({"CONDUCTOR_AUTH_SECRET": "hush-hush", "HEADGATE_LAKEFS_SECRET_ACCESS_KEY": "hush-hush"})
     assert loaded.settings.conductor.auth_secret is not None
     assert loaded.settings.conductor.auth_secret.get_secret_value() == "hush-hush"
+    assert loaded.secrets() == ["hush-hush", "hush-hush"]
     assert "hush-hush" not in f"{loaded} {loaded!r} {list(loaded.rows())} {loaded.settings.model_dump_json()}"
 
 

@@ -1,1 +1,0 @@
-"""Logging, configured only by the CLI and the worker."""
