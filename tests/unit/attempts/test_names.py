@@ -13,7 +13,7 @@ from headgate.errors import InvalidInput
 from headgate.tasks.protocols import AttemptId, PolledAttempt
 
 BRANCH = re.compile(r"[0-9A-Za-z_][-0-9A-Za-z_]*")
-FIELD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=6)
+FIELD = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2)
 COUNT = st.integers(0, 10**6)
 
 
