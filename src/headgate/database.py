@@ -1,8 +1,9 @@
 """SQLite as Headgate keeps it: WAL, numbered migrations, writes that wait their turn, errors that say what to do.
 
 `Database.write` takes the write lock before it reads, so that a decision and the update made on it are one step, in
-this process and among others. What a transaction has answered survives power loss unless the file was opened with
-`durable=False`, which is for records that nothing is decided on.
+this process and among others. What a transaction has answered survives power loss unless the file was opened, or the
+transaction begun, with `durable=False`: a killed process loses nothing by it, and the next durable transaction makes
+it last. A transaction that could not begin has done nothing; one whose COMMIT failed may have, and says so.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from headgate.errors import (
     DiskFull,
     HeadgateError,
     InvalidInput,
+    OutcomeUnknown,
     RecoveryRequired,
     StoreDamaged,
     Transient,
@@ -43,7 +45,7 @@ class Database:
         """`what` names the file in messages; each migration is a script, and its position is its number."""
         self.path = path
         self._what = what
-        self._synchronous = "FULL" if durable else "NORMAL"
+        self._durable = durable
         self._busy_seconds = busy_seconds
         self._local = threading.local()
         self._opened: list[tuple[int, sqlite3.Connection]] = []
@@ -69,17 +71,40 @@ class Database:
                 connection.rollback()
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction that nobody else's write can come between; rolled back if the block raises."""
+    def write(self, *, durable: bool | None = None, timeout: float | None = None) -> Iterator[sqlite3.Connection]:
+        """One transaction that nobody else's write can come between; rolled back if the block raises.
+
+        `timeout` is how many seconds to wait for the write lock; it and `durable` are the file's unless given.
+        """
         with self._told():
             connection = self._connection()
+            self._tune(connection, durable=self._durable if durable is None else durable, timeout=timeout)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
-                connection.commit()
+                self._commit(connection)
             except BaseException:
                 connection.rollback()
                 raise
+
+    def _tune(self, connection: sqlite3.Connection, *, durable: bool, timeout: float | None) -> None:
+        seconds = self._busy_seconds if timeout is None else timeout
+        wanted = ("FULL" if durable else "NORMAL", max(0, int(seconds * 1000)))
+        if getattr(self._local, "tuned", None) != wanted:
+            connection.execute(f"PRAGMA synchronous = {wanted[0]}")
+            connection.execute(f"PRAGMA busy_timeout = {wanted[1]}")
+            self._local.tuned = wanted
+
+    def _commit(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.commit()
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+                raise  # its last record was never written: not committed, for certain
+            raise OutcomeUnknown(
+                message=f"{self._what} did not say whether a transaction was committed: {self.path}: {error}",
+                hint="read back what it was to change, then decide",
+            ) from error
 
     def close(self) -> None:
         """Close what this process has opened; a later call opens it again."""
@@ -99,9 +124,9 @@ class Database:
             connection.row_factory = sqlite3.Row
             with self._lock:
                 self._opened.append((os.getpid(), connection))
-            connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+            connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
             connection.execute("PRAGMA foreign_keys = ON")
-            self._local.connection, self._local.pid = connection, os.getpid()
+            self._local.connection, self._local.pid, self._local.tuned = connection, os.getpid(), None
         connection = self._local.connection
         assert isinstance(connection, sqlite3.Connection)
         return connection

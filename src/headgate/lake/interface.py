@@ -6,20 +6,26 @@ parents and metadata. `headgate.testing.conformance` holds the suite an implemen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias
 
 from headgate.lake.publisher import Publisher
 from headgate.publication import Head, Ref, Strength
 
+STAGING_PREFIX = "headgate-"
+"""Branches whose names start so belong to the runtime: one execution each, and a deleted name never comes back."""
 
-@dataclass(frozen=True, kw_only=True)
-class LakeObject:
+MAIN = "main"
+"""The branch a new repository has."""
+
+
+class LakeObject(NamedTuple):
     """One object at a ref. `checksum` is the store's own: equal checksums and sizes mean equal bytes."""
 
     path: str
@@ -54,14 +60,47 @@ class Change:
     path: str
     kind: ChangeKind
     size: int = 0
+    """Of the new object; 0 for a removed one."""
+
+
+class FileStat(NamedTuple):
+    """What a change of a local file's bytes cannot leave as it was."""
+
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @classmethod
+    def of(cls, stat: os.stat_result) -> FileStat:
+        return cls(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+
+
+@dataclass(frozen=True)
+class LocalFile:
+    """A file on disk to be staged. With `seen`, the lake refuses it if it is no longer the file that was looked at."""
+
+    path: Path
+    seen: FileStat | None = None
+
+
+Source: TypeAlias = LocalFile | bytes
+"""Where the bytes of a staged object come from."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """What a commit is to change: files on disk by the path they get, and paths to remove."""
+    """What a commit is to change: sources by the path they get, and paths to remove."""
 
-    puts: Mapping[str, Path] = field(default_factory=dict)
+    puts: Mapping[str, Source] = field(default_factory=dict)
     deletes: Iterable[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.puts) or bool(tuple(self.deletes))
+
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told of work as it is done, from any thread: files and bytes since the last call."""
 
 
 class Lake(Protocol):
@@ -69,7 +108,7 @@ class Lake(Protocol):
 
     Missing things raise `NotFound`, taken names `AlreadyExists`, a moved head `ExpectedHeadMismatch`, two sides that
     changed one path `MergeConflict`, a server that does not answer `Transient`; an update whose answer is lost raises
-    `OutcomeUnknown`, and is never repeated by the lake itself.
+    `OutcomeUnknown`, and is never repeated by the lake itself. Every method may be called from any thread.
     """
 
     @property
@@ -89,7 +128,9 @@ class Lake(Protocol):
         ...
 
     # branches
-    def branches(self, repository: str, *, prefix: str = "") -> Iterator[Branch]: ...
+    def branches(self, repository: str, *, prefix: str = "") -> Iterator[Branch]:
+        """In order of name; `prefix` is of the name's characters."""
+        ...
 
     def create_branch(self, repository: str, branch: str, *, at: Ref) -> None: ...
 
@@ -100,17 +141,37 @@ class Lake(Protocol):
     def head(self, repository: str, branch: str) -> Head: ...
 
     # reading
+    def resolve(self, repository: str, name: str) -> Ref:
+        """The commit that a person means by `name`: a branch, a ref, or the unambiguous beginning of one."""
+        ...
+
     def commit_at(self, repository: str, ref: Ref) -> LakeCommit: ...
 
     def log(self, repository: str, ref: Ref, *, first_parent: bool = True) -> Iterator[LakeCommit]:
-        """Newest first."""
+        """Newest first; no commit comes before its children."""
         ...
 
     def objects(self, repository: str, ref: Ref, *, prefix: str = "") -> Iterator[LakeObject]:
-        """In order of path."""
+        """In order of the path's UTF-8 bytes."""
         ...
 
     def open(self, repository: str, ref: Ref, path: str) -> AbstractContextManager[BinaryIO]: ...
+
+    def reading(self, repository: str, ref: Ref) -> AbstractContextManager[None]:
+        """While this is open, no upkeep takes away what `ref` refers to."""
+        ...
+
+    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path) -> FileStat:
+        """Write the bytes of `item`, verified, to the new file `into`; the stat it was left with.
+
+        Bytes that are not those of the checksum raise `StoreDamaged`, and leave no file; a file that is there already
+        raises `FileExistsError`, and stays. Nothing the new file's owner does to it can reach the store.
+        """
+        ...
+
+    def checksum(self, path: Path) -> str | None:
+        """The checksum an object with the bytes of this file has here; None where only the server can tell."""
+        ...
 
     def diff(self, repository: str, old: Ref, new: Ref, *, prefix: str = "") -> Iterator[Change]:
         """What turns the objects of `old` into those of `new`, in order of path."""
@@ -118,7 +179,14 @@ class Lake(Protocol):
 
     # writing
     def commit(
-        self, repository: str, branch: str, changes: Changes, *, message: str, metadata: Mapping[str, str] | None = None
+        self,
+        repository: str,
+        branch: str,
+        changes: Changes,
+        *,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
     ) -> Ref:
         """Stage `changes` on the branch and commit them, with what was staged there before.
 
@@ -136,10 +204,15 @@ class Lake(Protocol):
         expected_head: Ref,
         message: str,
         metadata: Mapping[str, str] | None = None,
+        squash: bool = True,
         publisher: Publisher | None = None,
         timeout: float | None = None,
     ) -> Ref:
-        """Squash-merge the branch `source` into `into`, if its head is `expected_head`: one commit, one parent."""
+        """Merge the branch `source` into `into`, if its head is `expected_head`.
+
+        A squash merge, which is what publishes, makes one commit whose only parent is `expected_head`; the other kind
+        has the source's head as its second parent. Nothing to merge is `InvalidInput`.
+        """
         ...
 
     def move_head(

@@ -1,0 +1,70 @@
+"""The calls whose order decides what survives a power failure, behind one object.
+
+A test hands in a `Disk` that records or refuses them. Faults of the file system come out as errors of ours.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from headgate.errors import AccessDenied, DiskFull, HeadgateError, Transient
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+class Disk:
+    """The disk as it is."""
+
+    def write(self, fd: int, data: bytes | memoryview) -> None:
+        """All of `data`."""
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+
+    def sync_file(self, fd: int) -> None:
+        os.fsync(fd)
+
+    def rename(self, old: str, new: str) -> None:
+        os.rename(old, new)
+
+    def sync_folder(self, path: str) -> None:
+        """Make the names in a folder last: renames are lost in a power failure without it."""
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+
+DISK = Disk()
+
+
+def disk_error(fault: OSError, path: str | Path, doing: str) -> HeadgateError:
+    """What a fault of the file system means to a caller."""
+    if fault.errno in _FULL:
+        return DiskFull(
+            message=f"no space is left to {doing} {path}", hint="free some space and try again", path=str(path)
+        )
+    if fault.errno in _DENIED:
+        return AccessDenied(
+            message=f"the system does not let this user {doing} {path}: {fault.strerror}",
+            hint="grant the right, or choose another folder",
+            right=doing,
+        )
+    return Transient(message=f"could not {doing} {path}: {fault.strerror or fault}", hint="try again")
+
+
+@contextmanager
+def disk_faults(path: str | Path, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise disk_error(fault, path, doing) from fault
