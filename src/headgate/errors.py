@@ -2,8 +2,9 @@
 
     HeadgateError
       InvalidTask          fix the code             declaration, signature, schema
+        InvalidResult, ResultTooLarge
       InvalidInput         fix the input            params, workspace, rows, query text, settings
-        InvalidSettings, NotFound, Unsupported, MissingExtra
+        InvalidSettings, NotFound, Unsupported, MissingExtra, GuardrailFailed
       Fenced               stop this attempt
         StaleAttemptError, PublishFenceError
       Conflict             refresh and try again
@@ -93,6 +94,19 @@ class InvalidTask(HeadgateError):
 
 
 @dataclass(eq=False, kw_only=True)
+class InvalidResult(InvalidTask):
+    """A body returned something else than it declares."""
+
+
+@dataclass(eq=False, kw_only=True)
+class ResultTooLarge(InvalidTask):
+    """A result is larger than the orchestrator takes."""
+
+    size: int = 0
+    limit: int = 0
+
+
+@dataclass(eq=False, kw_only=True)
 class InvalidInput(HeadgateError):
     """The input can never be valid: a retry with the same input cannot help."""
 
@@ -127,6 +141,13 @@ class MissingExtra(InvalidInput):
     """A part that is not installed is needed."""
 
     extra: str = ""
+
+
+@dataclass(eq=False, kw_only=True)
+class GuardrailFailed(InvalidInput):
+    """A workspace breaks the file contract of a task."""
+
+    guardrail: str = ""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -272,11 +293,14 @@ _FAILED, _TERMINAL = OrchestratorStatus.FAILED, OrchestratorStatus.TERMINAL
 RESPONSES: dict[type[HeadgateError], Response] = {
     HeadgateError: Response(500, 1, _FAILED, "report it: this is a fault of Headgate"),
     InvalidTask: Response(422, 3, _TERMINAL, "fix the code"),
+    InvalidResult: Response(422, 3, _FAILED, "return what the body declares"),
+    ResultTooLarge: Response(422, 3, _TERMINAL, "write a file and return its path"),
     InvalidInput: Response(400, 4, _TERMINAL, "fix the input"),
     InvalidSettings: Response(500, 4, _FAILED, "fix the settings"),
     NotFound: Response(404, 4, _TERMINAL, "name something that exists"),
     Unsupported: Response(422, 4, _TERMINAL, "use what is supported"),
     MissingExtra: Response(501, 4, _FAILED, "install the extra it names"),
+    GuardrailFailed: Response(422, 4, _TERMINAL, "bring the files in order"),
     Fenced: Response(409, 5, _FAILED, "stop this attempt"),
     StaleAttemptError: Response(409, 5, _FAILED, "stop this attempt: another one is current"),
     PublishFenceError: Response(409, 5, _FAILED, "start a new workflow from the current head"),

@@ -116,3 +116,15 @@ class GraphTransaction(Protocol):
     def overwrite(self, type_name: str, rows: Any) -> None: ...
 
     def delete(self, type_name: str, *, where: str | None = None, ids: list[str] | None = None) -> None: ...
+
+
+class SparkWorkspace(Protocol):
+    """A workspace at the lake, for Spark: paths as text, since `s3a://…` is no local file."""
+
+    def read_path(self, path: str) -> str:
+        """Where Spark reads `path` of the input ref."""
+        ...
+
+    def write_path(self, path: str) -> str:
+        """Where Spark writes `path`; seen on the target branch only after the publish."""
+        ...
