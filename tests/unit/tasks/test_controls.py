@@ -76,8 +76,8 @@ def test_controls_are_frozen() -> None:
         TaskControls().retry = RetryPolicy()  # type: ignore[misc]
 
 
-@given(p99=st.floats(0.01, 100), margin=st.floats(0, 50), timeout=st.floats(0.01, 200))
-def test_a_budget_holds_exactly_if_the_timeout_covers_p99_and_margin(p99: float, margin: float, timeout: float) -> None:
+@given(p99=st.integers(1, 100), margin=st.integers(0, 50), timeout=st.integers(1, 200))
+def test_a_budget_holds_exactly_if_the_timeout_covers_p99_and_margin(p99: int, margin: int, timeout: int) -> None:
     def budget() -> PublishBudget:
         return PublishBudget(
             observed_publish_p99_seconds=p99, safety_margin_seconds=margin, publish_timeout_seconds=timeout
