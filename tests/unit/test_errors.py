@@ -14,11 +14,14 @@ from headgate.errors import RESPONSES, HeadgateError, OrchestratorStatus, Proble
 TREE = """\
 HeadgateError
   InvalidTask
+    InvalidResult
+    ResultTooLarge
   InvalidInput
     InvalidSettings
     NotFound
     Unsupported
     MissingExtra
+    GuardrailFailed
   Fenced
     StaleAttemptError
     PublishFenceError
