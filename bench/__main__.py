@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import html
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -81,18 +82,18 @@ def present(names: list[str]) -> tuple[list[str], list[str]]:
 
 def write_report(runs: list[Run], missing: list[str], report: Path) -> Path:
     """One page with every table and picture, and the same as JSON."""
-    facts = {name: {"seconds": run.seconds, **run.result, "error": run.error} for run in runs for name in [run.name]}
+    facts = {run.name: {"seconds": run.seconds, **run.result, "error": run.error} for run in runs}
     (report / "report.json").write_text(json.dumps(facts, indent=2, sort_keys=True))
     page = report / "index.html"
     page.write_text(
-        _PAGE.format(machine=html.escape(machine()), body="\n".join([*map(_section, runs), _rest(missing)]))
+        _PAGE.format(
+            machine=html.escape(machine()), body="\n".join([*(_section(run, report) for run in runs), _rest(missing)])
+        )
     )
     return page
 
 
 def machine() -> str:
-    import os
-
     return f"Python {platform.python_version()}, {platform.system()} {platform.machine()}, {os.cpu_count()} cores"
 
 
@@ -110,7 +111,7 @@ img {{ max-width: 100% }} pre {{ background: #f4f5f6; padding: .6rem; overflow: 
 """
 
 
-def _section(run: Run) -> str:
+def _section(run: Run, report: Path) -> str:
     verdicts = {verdict.bar.field: verdict for verdict in run.verdicts}
     rows = []
     for name, value in flat(run.result):
@@ -118,7 +119,7 @@ def _section(run: Run) -> str:
         rows.append(_row(name, shown(value), verdict))
     rows += [_row(name, "-", verdict) for name, verdict in verdicts.items()]
     told = f"<pre>{html.escape(run.error)}</pre>" if run.error else f"<table>{''.join(rows)}</table>"
-    picture = f'<img src="{run.name}.png" alt="{run.name}">' if (REPORT / f"{run.name}.png").exists() else ""
+    picture = f'<img src="{run.name}.png" alt="{run.name}">' if (report / f"{run.name}.png").exists() else ""
     return f"<h2>{run.name}</h2><p>{run.word}, {run.seconds:.0f} s</p>{told}{picture}"
 
 
