@@ -232,6 +232,10 @@ class Lake(Protocol):
         """
         ...
 
-    def revoke(self, repository: str, branch: str, *, target: str) -> None:
-        """Make sure that no merge or move from `branch` into `target` can take effect any more."""
+    def revoke(self, repository: str, *branches: str, target: str) -> None:
+        """Make sure that no merge or move from any of `branches` into `target` can take effect any more.
+
+        They are deleted, if they are there. Even with none, an update whose branch was deleted while it was on its way
+        cannot take effect after this.
+        """
         ...

@@ -390,8 +390,9 @@ class EmbeddedLake:
             records.set_head(connection, id_, branch, target)
         return target
 
-    def revoke(self, repository: str, branch: str, *, target: str) -> None:
-        self.delete_branch(repository, branch)
+    def revoke(self, repository: str, *branches: str, target: str) -> None:
+        for branch in branches:
+            self.delete_branch(repository, branch)
 
     # upkeep
     def verify(self, *, progress: Progress | None = None) -> upkeep.VerifyReport:
