@@ -6,31 +6,15 @@ found would mean that a rule is there for nothing, or that the model has gone bl
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import replace
-from pathlib import Path
-from types import ModuleType
 
 import pytest
+from tests.models.loading import load
 
 pytestmark = pytest.mark.slow
 
-FOLDER = Path(__file__).resolve().parents[2] / "models"
-
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
-
-
-publication = _load("publication_protocol")
-graph = _load("graph_protocol")
+publication = load("publication_protocol")
+graph = load("graph_protocol")
 
 # Configurations that are complete in a few seconds each.
 PUBLICATION = ["embedded-retries", "embedded-rerun", "embedded-any-parent", "tasks", "tasks-retried", "person"]
