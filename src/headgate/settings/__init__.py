@@ -5,6 +5,7 @@
 """
 
 from headgate.settings.address import StoreAddress
+from headgate.settings.aws import aws_source
 from headgate.settings.load import Loaded, load
 from headgate.settings.model import ConductorSettings, LakefsSettings, LogSettings, Settings, StoreSettings
 
@@ -16,5 +17,6 @@ __all__ = [
     "Settings",
     "StoreAddress",
     "StoreSettings",
+    "aws_source",
     "load",
 ]

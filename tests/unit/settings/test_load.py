@@ -294,3 +294,10 @@ def test_an_empty_variable_counts_as_not_set(place: Place) -> None:
 def test_an_inner_table_and_a_dotted_key_have_their_lines(place: Place) -> None:
     place.write("headgate.toml", 'log.levl = "info"\nstores.a = { lake = "embedded", rot = "x" }\n')
     assert {problem.where for problem in place.refusal().problems} == {"headgate.toml:1", "headgate.toml:2"}
+
+
+def test_a_store_without_a_repository_of_its_own_uses_its_name(place: Place) -> None:
+    place.write("headgate.toml", '[stores.a]\nlake = "embedded"\n[stores.b]\nlake = "lakefs"\nrepository = "r"\n')
+    settings = place.load().settings
+    assert settings.store("a").repository == "a"
+    assert settings.store("b").repository == "r"

@@ -1,0 +1,46 @@
+"""Every setting does something: the test that shows what, for each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from headgate.settings import StoreSettings
+from headgate.settings.fields import scalars
+
+TESTS = Path(__file__).parents[2]
+
+LOAD = "unit/settings/test_load.py"
+SETUP = "unit/cli/test_setup.py"
+
+EFFECTS = {
+    "state": f"{LOAD}::test_the_file_is_found_from_a_folder_below_and_paths_are_meant_from_it",
+    "orchestrator": f"{SETUP}::test_doctor_asks_the_servers_of_the_profile",
+    "lakefs.endpoint": f"{SETUP}::test_doctor_asks_the_servers_of_the_profile",
+    "lakefs.access_key_id": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",
+    "lakefs.secret_access_key": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",
+    "conductor.server_url": f"{SETUP}::test_doctor_asks_the_servers_of_the_profile",
+    "conductor.auth_key": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",
+    "conductor.auth_secret": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",
+    "log.level": f"{SETUP}::test_the_log_settings_take_effect",
+    "log.file": f"{SETUP}::test_the_log_settings_take_effect",
+    "log.max_mb": f"{SETUP}::test_the_log_settings_take_effect",
+    "log.keep": f"{SETUP}::test_the_log_settings_take_effect",
+    "stores.*.lake": f"{LOAD}::test_a_profile_that_names_a_stores_kind_replaces_the_store",
+    "stores.*.graph": f"{LOAD}::test_an_address_with_a_scheme_is_no_path",
+    "stores.*.root": f"{LOAD}::test_a_profile_that_names_a_stores_kind_replaces_the_store",
+    "stores.*.repository": f"{LOAD}::test_a_store_without_a_repository_of_its_own_uses_its_name",
+}
+
+
+def test_every_setting_names_the_test_of_its_effect() -> None:
+    declared = {".".join(path) for path, _ in scalars()}
+    declared |= {".".join(("stores", "*", *path)) for path, _ in scalars(StoreSettings)}
+    assert set(EFFECTS) == declared
+
+
+@pytest.mark.parametrize("test", sorted(set(EFFECTS.values())))
+def test_the_named_test_is_there(test: str) -> None:
+    file, _, name = test.partition("::")
+    assert f"def {name}(" in (TESTS / file).read_text()
