@@ -13,6 +13,7 @@ from headgate.lake.interface import (
     Change,
     ChangeKind,
     Changes,
+    Fetched,
     FileStat,
     Lake,
     LakeCommit,
@@ -21,15 +22,19 @@ from headgate.lake.interface import (
     Progress,
     Source,
 )
+from headgate.lake.transfer import download
+from headgate.lake.workspace import Baseline, WorkspaceChanges, detect_changes
 
 __all__ = [
     "MAIN",
     "STAGING_PREFIX",
+    "Baseline",
     "Branch",
     "Change",
     "ChangeKind",
     "Changes",
     "EmbeddedLake",
+    "Fetched",
     "FileStat",
     "Lake",
     "LakeCommit",
@@ -37,4 +42,7 @@ __all__ = [
     "LocalFile",
     "Progress",
     "Source",
+    "WorkspaceChanges",
+    "detect_changes",
+    "download",
 ]

@@ -8,27 +8,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from blake3 import blake3
 
 from headgate.errors import StoreDamaged, Transient
+from headgate.failpoints import Failpoint, failpoint
 from headgate.lake.disk import DISK, Disk, disk_error, disk_faults
-from headgate.lake.files import CHUNK, clone, read_some
+from headgate.lake.files import CHUNK, WORKERS, clone, in_parallel, read_some
 from headgate.lake.interface import FileStat, LocalFile, Progress, Source
-
-WORKERS = 8
-"""Threads that write and synchronise: with this many waiting, a disk's flush is shared by that many files."""
 
 _BATCH = 32
 """Files open at once in one thread between writing and synchronising."""
-
-T = TypeVar("T")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True)
@@ -126,6 +120,7 @@ class BlobStore:
                     blobs.append(item)
                 if progress is not None:
                     progress(1, blobs[-1].size)
+                failpoint(Failpoint.ATTEMPT_HALF_UPLOADED)
             with disk_faults(self._blobs, "synchronise a file in"):
                 for item in written:
                     self._disk.sync_file(item.fd)
@@ -211,7 +206,7 @@ class BlobStore:
         with file:
             yield file
 
-    def copy_out(self, blob: Blob, into: str) -> FileStat:
+    def copy_out(self, blob: Blob, into: Path | str) -> FileStat:
         """Write the blob, verified, to the new file `into`: by clone where the file system can, else by copy."""
         try:
             fd = os.open(self.path(blob.checksum), os.O_RDONLY | os.O_CLOEXEC)
@@ -224,11 +219,16 @@ class BlobStore:
         finally:
             os.close(fd)
 
-    def _copy_out(self, fd: int, blob: Blob, into: str) -> FileStat:
-        small = read_some(fd, CHUNK + 1) if blob.size <= CHUNK else None
+    def _copy_out(self, fd: int, blob: Blob, into: Path | str) -> FileStat:
+        small = os.read(fd, blob.size + 1) if blob.size <= CHUNK else None
         if small is not None and (len(small) != blob.size or blake3(small).hexdigest() != blob.checksum):
             raise damaged(blob.checksum)
-        out = os.open(into, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            out = os.open(into, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            raise
+        except OSError as fault:
+            raise disk_error(fault, into, "write") from fault
         try:
             with disk_faults(into, "write"):
                 if small is not None:
@@ -284,20 +284,6 @@ class BlobStore:
         return removed
 
 
-def in_parallel(work: Callable[[T], R], items: Sequence[T], *, workers: int = WORKERS) -> list[R]:
-    """The results in order; the first error ends what has not begun. A single item is done in this thread."""
-    if len(items) <= 1:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(min(workers, len(items)), thread_name_prefix="headgate-lake") as pool:
-        futures = [pool.submit(work, item) for item in items]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            raise
-
-
 @contextmanager
 def _opened(name: str, source: LocalFile) -> Iterator[tuple[int, FileStat]]:
     with disk_faults(source.path, "read"):
@@ -340,6 +326,6 @@ def damaged(checksum: str) -> StoreDamaged:
     )
 
 
-def _unlink_quietly(path: str) -> None:
+def _unlink_quietly(path: Path | str) -> None:
     with suppress(OSError):
         os.unlink(path)

@@ -76,6 +76,13 @@ class FileStat(NamedTuple):
         return cls(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
+class Fetched(NamedTuple):
+    """A file as it was written: its stat, and the BLAKE3 digest of its bytes."""
+
+    stat: FileStat
+    digest: str
+
+
 @dataclass(frozen=True)
 class LocalFile:
     """A file on disk to be staged. With `seen`, the lake refuses it if it is no longer the file that was looked at."""
@@ -161,16 +168,12 @@ class Lake(Protocol):
         """While this is open, no upkeep takes away what `ref` refers to."""
         ...
 
-    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path) -> FileStat:
-        """Write the bytes of `item`, verified, to the new file `into`; the stat it was left with.
+    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path | str) -> Fetched:
+        """Write the bytes of `item`, verified, to the new file `into`.
 
         Bytes that are not those of the checksum raise `StoreDamaged`, and leave no file; a file that is there already
         raises `FileExistsError`, and stays. Nothing the new file's owner does to it can reach the store.
         """
-        ...
-
-    def checksum(self, path: Path) -> str | None:
-        """The checksum an object with the bytes of this file has here; None where only the server can tell."""
         ...
 
     def diff(self, repository: str, old: Ref, new: Ref, *, prefix: str = "") -> Iterator[Change]:

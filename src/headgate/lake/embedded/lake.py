@@ -24,7 +24,6 @@ from headgate.lake.disk import DISK, Disk, disk_error
 from headgate.lake.embedded import records, upkeep
 from headgate.lake.embedded.merging import EMPTY_ROOT, merge_trees
 from headgate.lake.embedded.records import DatabaseNodes, StoredCommit, TransactionNodes
-from headgate.lake.files import digest_of
 from headgate.lake.interface import (
     MAIN,
     STAGING_PREFIX,
@@ -32,7 +31,7 @@ from headgate.lake.interface import (
     Change,
     ChangeKind,
     Changes,
-    FileStat,
+    Fetched,
     LakeCommit,
     LakeObject,
     Progress,
@@ -235,18 +234,15 @@ class EmbeddedLake:
             self._stored(repository, ref)
             yield
 
-    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path) -> FileStat:
+    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path | str) -> Fetched:
         try:
-            return self.blobs.copy_out(Blob(item.checksum, item.size), str(into))
+            return Fetched(self.blobs.copy_out(Blob(item.checksum, item.size), into), item.checksum)
         except StoreDamaged as damage:
             raise StoreDamaged(
                 message=f"{item.path} of {repository}@{ref}: {damage.message}",
                 hint=damage.hint,
                 damaged=damage.damaged,
             ) from damage
-
-    def checksum(self, path: Path) -> str | None:
-        return digest_of(path)
 
     def diff(self, repository: str, old: Ref, new: Ref, *, prefix: str = "") -> Iterator[Change]:
         before, after = self._stored(repository, old), self._stored(repository, new)

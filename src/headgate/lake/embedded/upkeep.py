@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 
 from headgate.database import Database
 from headgate.errors import StoreDamaged
-from headgate.lake.blobs import Blob, BlobStore, in_parallel
+from headgate.lake.blobs import Blob, BlobStore
 from headgate.lake.embedded import records
 from headgate.lake.embedded.records import DatabaseNodes, StoredCommit, TransactionNodes
+from headgate.lake.files import in_parallel
 from headgate.lake.interface import Branch, LakeObject, Progress
 from headgate.lake.leases import Leases
 from headgate.lake.tree import Root, decode, node_hash, reachable
