@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 
-from bench.bars import BENCHMARKS, Verdict, judge
+from bench.bars import BENCHMARKS, Verdict, as_markdown, judge
 from bench.harness import Result, flat, say, shown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -140,7 +140,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run the benchmarks and write one report.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="only these")
     parser.add_argument("--strict", action="store_true", help="fail where a bar is not met")
+    parser.add_argument("--table", action="store_true", help="print the bars as the documentation shows them")
     args = parser.parse_args()
+    if args.table:
+        print(as_markdown())
+        return 0
     if unknown := [name for name in args.names if name not in BENCHMARKS]:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(BENCHMARKS)}")
     REPORT.mkdir(parents=True, exist_ok=True)

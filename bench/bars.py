@@ -140,3 +140,12 @@ def _number(result: Mapping[str, Any], path: str) -> float | None:
     for step in path.split("."):
         found = found.get(step) if isinstance(found, Mapping) else None
     return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+def as_markdown() -> str:
+    """The table as the documentation shows it: `python -m bench --table` prints it."""
+    rows = ["| benchmark | bars |", "| --- | --- |"]
+    for name, benchmark in BENCHMARKS.items():
+        command = " ".join([name, *benchmark.arguments])
+        rows.append(f"| `{command}` | {', '.join(f'`{bar}`' for bar in benchmark.bars)} |")
+    return "\n".join(rows)

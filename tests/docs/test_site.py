@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bench.bars import as_markdown
 
 from headgate.errors import RESPONSES
 
@@ -51,3 +52,8 @@ def test_every_decision_says_how_it_is_tested() -> None:
     for page in DOCS.glob("decisions/0*.md"):
         headings = re.findall(r"^## (.+)$", page.read_text(), flags=re.M)
         assert headings == ["Context", "Decision", "Alternatives", "Consequences", "How it is tested"], page.name
+
+
+def test_the_page_of_benchmarks_has_the_bars_that_are_in_force() -> None:
+    """`python -m bench --table` prints what belongs there."""
+    assert as_markdown() in (DOCS / "reference" / "benchmarks.md").read_text()
