@@ -63,7 +63,9 @@ def load_grammar(package: str) -> Lark:
     return Lark(f"{own}\n{shared}", parser="lalr", propagate_positions=True)
 
 
-def parse_text(parser: Lark, build: Transformer_NonRecursive[Token, Any], source: Source, diagnostics: Diagnostics) -> Any:
+def parse_text(
+    parser: Lark, build: Transformer_NonRecursive[Token, Any], source: Source, diagnostics: Diagnostics
+) -> Any:
     """What `build` makes of the parse tree of a text, or `InvalidInput`."""
     _refuse_excess(source, diagnostics)
     try:

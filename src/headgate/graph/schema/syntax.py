@@ -76,7 +76,24 @@ class Declaration:
 
 
 @v_args(inline=True)
-class _Build(Transformer_NonRecursive[Token, Any]):
+class TypeBuild(Transformer_NonRecursive[Token, Any]):
+    """The types of properties and of query parameters."""
+
+    def list_type(self, declared: TypeText) -> TypeText:
+        return TypeText(declared.name, declared.args, declared.at, is_list=True, nested=declared.is_list)
+
+    def sized_type(self, name: Token, args: Any) -> TypeText:
+        return TypeText(str(name), args or (), span_of(name))
+
+    def plain_type(self, name: Token) -> TypeText:
+        return TypeText(str(name), None, span_of(name))
+
+    def type_args(self, *args: Token) -> tuple[Name | Value, ...]:
+        return tuple(_name(token) if token.type == "NAME" else _value(token) for token in args)
+
+
+@v_args(inline=True)
+class _Build(TypeBuild):
     def start(self, *declarations: Declaration) -> tuple[Declaration, ...]:
         return declarations
 
@@ -103,18 +120,6 @@ class _Build(Transformer_NonRecursive[Token, Any]):
 
     def annotations(self, *annotations: Annotation) -> tuple[Annotation, ...]:
         return annotations
-
-    def list_type(self, declared: TypeText) -> TypeText:
-        return TypeText(declared.name, declared.args, declared.at, is_list=True, nested=declared.is_list)
-
-    def sized_type(self, name: Token, args: Any) -> TypeText:
-        return TypeText(str(name), args or (), span_of(name))
-
-    def plain_type(self, name: Token) -> TypeText:
-        return TypeText(str(name), None, span_of(name))
-
-    def type_args(self, *args: Token) -> tuple[Name | Value, ...]:
-        return tuple(_name(token) if token.type == "NAME" else _value(token) for token in args)
 
     @v_args(meta=True, inline=True)
     def annotation(self, meta: Meta, name: Token, *args: Any) -> Annotation:

@@ -125,6 +125,11 @@ def check_column(rules: Rules, column: pa.Array | pa.ChunkedArray, *, text: bool
     return CheckedColumn(pa.array(values, arrow_type(rules.type)), bad)
 
 
+def integer_bounds(kind: Kind) -> tuple[int, int]:
+    """The least and the greatest value of an integer type."""
+    return _BOUNDS[kind]
+
+
 def whole(pattern: str) -> str:
     """A pattern that must match the value from its first to its last character."""
     return rf"\A(?:{pattern})\z"
