@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cache
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ print(json.dumps({{
 """
 
 
+@cache
 def look(imports: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-c", LOOK.format(imports=imports)], capture_output=True, text=True, check=True
