@@ -27,3 +27,15 @@ def init(
     for path in write_project(folder):
         console.say(f"wrote {path}")
     console.say(f"next: cd {folder} && pytest && headgate doctor")
+
+
+@app.command()
+def demo(
+    folder: Annotated[
+        Path | None, typer.Argument(metavar="[DIR]", help="Where to play it; a new temporary folder if none is given.")
+    ] = None,
+) -> None:
+    """Show what Headgate does, on the embedded parts in a folder."""
+    from headgate.cli.demo import run
+
+    run(folder)
