@@ -178,7 +178,7 @@ def test_what_was_left_out_is_never_read_changed_or_deleted(
         (root / path).unlink()
     for path, data in wanted.items():
         target = root / path
-        if not any(parent.is_file() for parent in target.parents):
+        if not target.is_dir() and not any(parent.is_file() for parent in target.parents):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data)
     now = files_of(root)
