@@ -176,6 +176,13 @@ class Api:
         for item in self._pages(*path, query=query, doing=f"compare {old} and {new}", kind="ref", name=f"{old}, {new}"):
             yield _change(item)
 
+    def conflicts(self, repository: str, source: str, into: str) -> Iterator[str]:
+        """The paths that both sides changed, in different ways, since they parted."""
+        path = self._repo(repository, "refs", into, "diff", source)
+        for item in self._pages(*path, query={"type": "three_dot"}, doing=f"compare {source} and {into}"):
+            if item["type"] == "conflict":
+                yield str(item["path"])
+
     def hook_ran(self, repository: str, commit: Ref) -> bool:
         """Whether the server ran any action for this commit."""
         path = self._repo(repository, "actions", "runs")

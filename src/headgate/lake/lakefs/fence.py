@@ -213,9 +213,10 @@ class Fence:
                 return
 
     # -------------------------------------------------------------------------------------------------------- shared
-    def revoke(self, repository: str, branch: str, *, target: str) -> None:
-        """After this no merge and no move from `branch` into `target` takes effect."""
-        self._api.delete_branch(repository, branch)
+    def revoke(self, repository: str, *branches: str, target: str) -> None:
+        """After this no merge and no move from any of `branches` into `target` takes effect."""
+        for branch in branches:
+            self._api.delete_branch(repository, branch)
         Gate(self._api, repository, target, ids=self._ids).poke()
 
     def _confirm(self, repository: str, branch: str, expected: Ref, publisher: Publisher | None) -> None:

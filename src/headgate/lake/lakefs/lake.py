@@ -1,0 +1,344 @@
+"""A lakeFS server as a `Lake`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias
+
+import structlog
+
+from headgate.errors import InvalidInput, MergeConflict, NotFound, RecoveryRequired, Unsupported
+from headgate.ids import ULIDS, IdSource
+from headgate.lake.blobs import in_parallel
+from headgate.lake.interface import (
+    MAIN,
+    STAGING_PREFIX,
+    Branch,
+    Change,
+    Changes,
+    Fetched,
+    LakeCommit,
+    LakeObject,
+    Progress,
+    Source,
+)
+from headgate.lake.lakefs import hook
+from headgate.lake.lakefs.answers import Answer, Refusal, error_of, refusal
+from headgate.lake.lakefs.api import Api
+from headgate.lake.lakefs.client import Client, Endpoint
+from headgate.lake.lakefs.fence import Fence
+from headgate.lake.lakefs.objects import Objects
+from headgate.lake.lakefs.proof import Proofs
+from headgate.lake.paths import check_key, check_name, normal_prefix, under
+from headgate.lake.publisher import Publisher
+from headgate.publication import Head, Ref, Strength
+
+FenceChoice: TypeAlias = Literal["auto", "hard", "soft"]
+"""`auto`: hard where the server runs hooks, else soft; `hard`: refuse to publish where it does not."""
+
+UPLOADS = 16
+"""Threads that upload."""
+
+_REF = re.compile(r"[0-9a-f]{64}")
+_SERVERS_OWN = ".lakefs."
+
+log = structlog.get_logger(__name__)
+
+
+class LakeFSLake:
+    """A lake on a lakeFS server. Any number of threads may use one object; it holds one pool of connections."""
+
+    def __init__(self, endpoint: Endpoint, *, fence: FenceChoice = "auto", ids: IdSource = ULIDS) -> None:
+        self.client = Client(endpoint)
+        self.api = Api(self.client)
+        self._choice = fence
+        self._fence = Fence(self.api, ids=ids)
+        self._proofs = Proofs(self.api, ids=ids)
+        self._objects = Objects(self.api)
+
+    def close(self) -> None:
+        self.client.close()
+
+    def __enter__(self) -> LakeFSLake:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"LakeFSLake({self.client.name!r})"
+
+    @property
+    def name(self) -> str:
+        return f"lakefs:{self.client.name}"
+
+    def strength(self, repository: str) -> Strength:
+        if self._choice == "soft":
+            return Strength.SOFT
+        if self._proofs.holds(repository):
+            return Strength.HARD
+        if self._choice == "hard":
+            raise RecoveryRequired(
+                message=f"{self.client.name} does not run the fence of {repository}: it answered a stale merge with yes",
+                hint="set actions.enabled in the server's configuration, or take the soft fence: fence = 'auto'",
+            )
+        log.warning(
+            "soft fence", repository=repository, server=self.client.name, reason="the server runs no hooks (actions)"
+        )
+        return Strength.SOFT
+
+    # repositories
+    def repositories(self) -> list[str]:
+        return sorted(self.api.repositories())
+
+    def create_repository(self, name: str) -> Ref:
+        check_name("repository", name)
+        prefix = self.api.facts().namespace_prefix
+        if not prefix:
+            raise Unsupported(
+                message=f"{self.client.name} does not say where a repository's objects may lie",
+                hint=f"create {name} in lakeFS, with the storage namespace you want",
+            )
+        self.api.create_repository(name, namespace=f"{prefix.rstrip('/')}/{name}", default_branch=MAIN)
+        return self.api.branch(name, MAIN)
+
+    # branches
+    def branches(self, repository: str, *, prefix: str = "") -> Iterator[Branch]:
+        for branch in self.api.branches(repository, prefix=prefix):
+            if branch.name != hook.GATES_BRANCH:
+                yield branch
+
+    def create_branch(self, repository: str, branch: str, *, at: Ref) -> None:
+        check_name("branch", branch)
+        _check_ref(at)
+        answer = self.api.create_branch(repository, branch, at=at)
+        if answer.status == 201:
+            return
+        if answer.status == 409 and branch.startswith(STAGING_PREFIX):
+            # Such names are used once: the answer to an earlier try of this very call may have been lost.
+            if self.api.find_branch(repository, branch) == at:
+                return
+        kind, name = ("ref", at) if answer.status == 404 else ("branch", branch)
+        raise self._error(answer, f"create the branch {branch}", kind=kind, name=name)
+
+    def delete_branch(self, repository: str, branch: str) -> bool:
+        return self.api.delete_branch(repository, branch)
+
+    def head(self, repository: str, branch: str) -> Head:
+        at = self.commit_at(repository, self.api.branch(repository, branch))
+        return Head(branch=branch, ref=at.ref, parents=at.parents, metadata=at.metadata)
+
+    # reading
+    def resolve(self, repository: str, name: str) -> Ref:
+        found = next(self.api.log(repository, name, first_parent=True, page=1), None)
+        if found is None:
+            raise NotFound(message=f"{name!r} names no commit of {repository}", kind="ref", name=name)
+        return found.ref
+
+    def commit_at(self, repository: str, ref: Ref) -> LakeCommit:
+        _check_ref(ref)
+        return _shown(self.api.commit_at(repository, ref))
+
+    def log(self, repository: str, ref: Ref, *, first_parent: bool = True) -> Iterator[LakeCommit]:
+        _check_ref(ref)
+        return (_shown(commit) for commit in self.api.log(repository, ref, first_parent=first_parent))
+
+    def objects(self, repository: str, ref: Ref, *, prefix: str = "") -> Iterator[LakeObject]:
+        _check_ref(ref)
+        normal = normal_prefix(prefix)
+        return (
+            found
+            for found in self.api.objects(repository, ref, prefix=normal)
+            if under(normal, found.path) and not _is_action(found.path)
+        )
+
+    def open(self, repository: str, ref: Ref, path: str) -> AbstractContextManager[BinaryIO]:
+        _check_ref(ref)
+        return self._objects.open(repository, ref, path)
+
+    def reading(self, repository: str, ref: Ref) -> AbstractContextManager[None]:
+        """The server's own garbage collection keeps what commits refer to."""
+        return nullcontext()
+
+    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path | str) -> Fetched:
+        _check_ref(ref)
+        return self._objects.fetch(repository, ref, item, into=into)
+
+    def diff(self, repository: str, old: Ref, new: Ref, *, prefix: str = "") -> Iterator[Change]:
+        _check_ref(old)
+        _check_ref(new)
+        normal = normal_prefix(prefix)
+        return (
+            found
+            for found in self.api.diff(repository, old, new, prefix=normal)
+            if under(normal, found.path) and not _is_action(found.path)
+        )
+
+    # writing
+    def commit(
+        self,
+        repository: str,
+        branch: str,
+        changes: Changes,
+        *,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+    ) -> Ref:
+        puts, deletes = dict(changes.puts), list(changes.deletes)
+        for path in (*puts, *deletes):
+            _check_own_key(path)
+        if not puts and not deletes:
+            raise _nothing(branch)
+        ours = branch.startswith(STAGING_PREFIX)
+        before = None if ours else self.api.branch(repository, branch)
+        self._stage(repository, branch, puts, progress)
+        self.api.delete_objects(repository, branch, deletes)
+        if ours and self._choice != "soft" and not self._carries_hook(repository, branch):
+            self._objects.put(repository, branch, hook.PATH, hook.BYTES)
+        answer = self.api.commit(repository, branch, message=message, metadata=metadata or {})
+        if answer.status == 201:
+            return Ref(answer.json()["id"])
+        if refusal(answer) is Refusal.NO_CHANGES:
+            now = self.api.branch(repository, branch)
+            if before is not None and now != before:
+                return now  # a commit made at the same time took what we had staged along
+            raise _nothing(branch)
+        raise self._error(answer, f"commit on {branch}", kind="branch" if answer.status == 404 else "", name=branch)
+
+    def _stage(self, repository: str, branch: str, puts: dict[str, Source], progress: Progress | None) -> None:
+        def put(item: tuple[str, Source]) -> None:
+            size = self._objects.put(repository, branch, *item)
+            if progress is not None:
+                progress(1, size)
+
+        in_parallel(put, list(puts.items()), workers=UPLOADS)
+
+    # publishing
+    def merge(
+        self,
+        repository: str,
+        source: str,
+        into: str,
+        *,
+        expected_head: Ref,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        squash: bool = True,
+        publisher: Publisher | None = None,
+        timeout: float | None = None,
+    ) -> Ref:
+        hard = self.strength(repository) is Strength.HARD
+        if hard and not self._carries_hook(repository, source):
+            if source.startswith(STAGING_PREFIX):
+                raise RecoveryRequired(
+                    message=f"the branch {source} does not carry the fence, so that its merge would not be fenced",
+                    hint="let the attempt stage again; `headgate doctor` says what is wrong with the repository's hook",
+                )
+            log.warning("soft fence", repository=repository, source=source, reason="the branch carries no hook")
+            hard = False
+        try:
+            published = self._fence.merge(
+                repository,
+                source,
+                into,
+                expected_head=expected_head,
+                message=message,
+                metadata=metadata or {},
+                squash=squash,
+                publisher=publisher,
+                timeout=timeout,
+                hard=hard,
+            )
+        except MergeConflict as conflict:
+            conflict.paths = tuple(self.api.conflicts(repository, source, into))
+            raise
+        if hard and not self.api.hook_ran(repository, published):
+            self._proofs.forget(repository)
+            log.warning("soft fence", repository=repository, ref=published, reason="the server did not run the hook")
+        return published
+
+    def move_head(
+        self,
+        repository: str,
+        branch: str,
+        *,
+        to_branch: str,
+        expected_head: Ref,
+        publisher: Publisher | None = None,
+        timeout: float | None = None,
+    ) -> Ref:
+        return self._fence.move(
+            repository,
+            branch,
+            to_branch=to_branch,
+            expected_head=expected_head,
+            publisher=publisher,
+            timeout=timeout,
+            hard=self.strength(repository) is Strength.HARD,
+        )
+
+    def revoke(self, repository: str, *branches: str, target: str) -> None:
+        self._fence.revoke(repository, *branches, target=target)
+
+    # ---------------------------------------------------------------------------------------------------------------
+    def _carries_hook(self, repository: str, ref: str) -> bool:
+        """Whether the bytes of the hook at a ref or on a branch are ours; a newer one than ours is an error."""
+        found = self.api.find_object(repository, ref, hook.PATH)
+        if found is None:
+            return False
+        if (found.checksum, found.size) == (hook.CHECKSUM, len(hook.BYTES)):
+            return True
+        data = self.api.read_object(repository, ref, hook.PATH)
+        if (hook.protocol_of(data) or 0) > hook.PROTOCOL:
+            raise Unsupported(
+                message=f"{repository} has a fence of a newer protocol ({hook.protocol_of(data)}) than this program's "
+                f"({hook.PROTOCOL})",
+                hint="upgrade headgate on this machine",
+            )
+        return data == hook.BYTES
+
+    def _error(self, answer: Answer, doing: str, *, kind: str = "", name: str = "") -> Exception:
+        return error_of(answer, doing=doing, server=self.client.name, kind=kind, name=name)
+
+
+def _check_ref(ref: str) -> None:
+    if not _REF.fullmatch(ref):
+        raise NotFound(
+            message=f"{ref!r} is not a full commit id",
+            hint="a ref is all 64 hexadecimal digits of a commit id, never a branch name or a short id",
+            kind="ref",
+            name=ref,
+        )
+
+
+def _check_own_key(path: str) -> None:
+    if _is_action(check_key(path)):
+        raise InvalidInput(
+            message=f"{path!r} lies where lakeFS keeps its hooks, which are never part of a workspace",
+            hint="change hooks through a branch and a merge in lakeFS",
+        )
+
+
+def _is_action(path: str) -> bool:
+    return path.startswith(hook.ACTIONS_PREFIX)
+
+
+def _nothing(branch: str) -> InvalidInput:
+    return InvalidInput(message=f"nothing changed on {branch}: there is nothing to commit", hint="change something first")
+
+
+def _shown(commit: LakeCommit) -> LakeCommit:
+    """A commit without what the server notes in its metadata for itself."""
+    kept = {key: value for key, value in commit.metadata.items() if not key.startswith(_SERVERS_OWN)}
+    return LakeCommit(
+        ref=commit.ref,
+        parents=commit.parents,
+        message=commit.message,
+        committer=commit.committer,
+        created_at=commit.created_at,
+        metadata=kept,
+    )
