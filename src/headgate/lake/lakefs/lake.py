@@ -12,7 +12,7 @@ import structlog
 
 from headgate.errors import InvalidInput, MergeConflict, NotFound, RecoveryRequired, Unsupported
 from headgate.ids import ULIDS, IdSource
-from headgate.lake.blobs import in_parallel
+from headgate.lake.files import in_parallel
 from headgate.lake.interface import (
     MAIN,
     STAGING_PREFIX,
@@ -28,7 +28,7 @@ from headgate.lake.interface import (
 from headgate.lake.lakefs import hook
 from headgate.lake.lakefs.answers import Answer, Refusal, error_of, refusal
 from headgate.lake.lakefs.api import Api
-from headgate.lake.lakefs.client import Client, Endpoint
+from headgate.lake.lakefs.client import Client, Endpoint, LostAnswer
 from headgate.lake.lakefs.fence import Fence
 from headgate.lake.lakefs.objects import Objects
 from headgate.lake.lakefs.proof import Proofs
@@ -44,6 +44,9 @@ UPLOADS = 16
 
 _REF = re.compile(r"[0-9a-f]{64}")
 _SERVERS_OWN = ".lakefs."
+_COMMITS = 8
+"""Tries of a commit that loses to others on the same branch; a staging branch has no others."""
+_LOST_SWAP = "predicate failed"
 
 log = structlog.get_logger(__name__)
 
@@ -51,10 +54,13 @@ log = structlog.get_logger(__name__)
 class LakeFSLake:
     """A lake on a lakeFS server. Any number of threads may use one object; it holds one pool of connections."""
 
-    def __init__(self, endpoint: Endpoint, *, fence: FenceChoice = "auto", ids: IdSource = ULIDS) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, fence: FenceChoice = "auto", namespace: str = "", ids: IdSource = ULIDS
+    ) -> None:
+        """`namespace` is where the objects of new repositories lie, such as s3://bucket/lake; else the server's own."""
         self.client = Client(endpoint)
         self.api = Api(self.client)
-        self._choice = fence
+        self._choice, self._namespace = fence, namespace
         self._fence = Fence(self.api, ids=ids)
         self._proofs = Proofs(self.api, ids=ids)
         self._objects = Objects(self.api)
@@ -82,7 +88,7 @@ class LakeFSLake:
             return Strength.HARD
         if self._choice == "hard":
             raise RecoveryRequired(
-                message=f"{self.client.name} does not run the fence of {repository}: it answered a stale merge with yes",
+                message=f"{self.client.name} does not run the fence of {repository}: it took a stale merge",
                 hint="set actions.enabled in the server's configuration, or take the soft fence: fence = 'auto'",
             )
         log.warning(
@@ -96,13 +102,14 @@ class LakeFSLake:
 
     def create_repository(self, name: str) -> Ref:
         check_name("repository", name)
-        prefix = self.api.facts().namespace_prefix
+        prefix = self._namespace or self.api.facts().namespace_prefix
         if not prefix:
             raise Unsupported(
                 message=f"{self.client.name} does not say where a repository's objects may lie",
                 hint=f"create {name} in lakeFS, with the storage namespace you want",
             )
-        self.api.create_repository(name, namespace=f"{prefix.rstrip('/')}/{name}", default_branch=MAIN)
+        separator = "" if prefix.endswith("/") else "/"
+        self.api.create_repository(name, namespace=f"{prefix}{separator}{name}", default_branch=MAIN)
         return self.api.branch(name, MAIN)
 
     # branches
@@ -117,10 +124,9 @@ class LakeFSLake:
         answer = self.api.create_branch(repository, branch, at=at)
         if answer.status == 201:
             return
-        if answer.status == 409 and branch.startswith(STAGING_PREFIX):
-            # Such names are used once: the answer to an earlier try of this very call may have been lost.
-            if self.api.find_branch(repository, branch) == at:
-                return
+        once = branch.startswith(STAGING_PREFIX)
+        if once and answer.status == 409 and self.api.find_branch(repository, branch) == at:
+            return  # such names are used once: it was an earlier try of this very call whose answer was lost
         kind, name = ("ref", at) if answer.status == 404 else ("branch", branch)
         raise self._error(answer, f"create the branch {branch}", kind=kind, name=name)
 
@@ -199,15 +205,36 @@ class LakeFSLake:
         self.api.delete_objects(repository, branch, deletes)
         if ours and self._choice != "soft" and not self._carries_hook(repository, branch):
             self._objects.put(repository, branch, hook.PATH, hook.BYTES)
-        answer = self.api.commit(repository, branch, message=message, metadata=metadata or {})
-        if answer.status == 201:
-            return Ref(answer.json()["id"])
-        if refusal(answer) is Refusal.NO_CHANGES:
-            now = self.api.branch(repository, branch)
-            if before is not None and now != before:
-                return now  # a commit made at the same time took what we had staged along
-            raise _nothing(branch)
+        return self._commit(repository, branch, message, dict(metadata or {}), before)
+
+    def _commit(self, repository: str, branch: str, message: str, metadata: dict[str, str], before: Ref | None) -> Ref:
+        """Commit what is staged. `before` is the head of a branch that others write to, too."""
+        for _ in range(_COMMITS):
+            try:
+                answer = self.api.commit(repository, branch, message=message, metadata=metadata)
+            except LostAnswer:
+                if (made := self._made(repository, branch, message, metadata, before)) is not None:
+                    return made
+                raise
+            if answer.status == 201:
+                return Ref(answer.json()["id"])
+            if refusal(answer) is Refusal.NO_CHANGES:
+                if (made := self._made(repository, branch, message, metadata, before)) is not None:
+                    return made
+                raise _nothing(branch)
+            if not (answer.status >= 500 and _LOST_SWAP in answer.message):
+                break
         raise self._error(answer, f"commit on {branch}", kind="branch" if answer.status == 404 else "", name=branch)
+
+    def _made(
+        self, repository: str, branch: str, message: str, metadata: dict[str, str], before: Ref | None
+    ) -> Ref | None:
+        """The commit that holds what we staged, where the answer does not say: ours, or one made at the same time."""
+        head = self.api.commit_at(repository, self.api.branch(repository, branch))
+        if before is not None:
+            return head.ref if head.ref != before else None
+        same = head.message == message and metadata.items() <= head.metadata.items()
+        return head.ref if same else None
 
     def _stage(self, repository: str, branch: str, puts: dict[str, Source], progress: Progress | None) -> None:
         def put(item: tuple[str, Source]) -> None:
@@ -233,6 +260,7 @@ class LakeFSLake:
     ) -> Ref:
         hard = self.strength(repository) is Strength.HARD
         if hard and not self._carries_hook(repository, source):
+            self.api.branch(repository, source)  # a branch that was revoked is not found, whatever it carried
             if source.startswith(STAGING_PREFIX):
                 raise RecoveryRequired(
                     message=f"the branch {source} does not carry the fence, so that its merge would not be fenced",
@@ -328,7 +356,9 @@ def _is_action(path: str) -> bool:
 
 
 def _nothing(branch: str) -> InvalidInput:
-    return InvalidInput(message=f"nothing changed on {branch}: there is nothing to commit", hint="change something first")
+    return InvalidInput(
+        message=f"nothing changed on {branch}: there is nothing to commit", hint="change something first"
+    )
 
 
 def _shown(commit: LakeCommit) -> LakeCommit:

@@ -16,7 +16,7 @@ from blake3 import blake3
 
 from headgate.errors import StoreDamaged, Transient
 from headgate.lake.blobs import changed_meanwhile
-from headgate.lake.disk import disk_faults
+from headgate.lake.disk import disk_error, disk_faults
 from headgate.lake.files import CHUNK
 from headgate.lake.interface import Fetched, FileStat, LakeObject, LocalFile, Source
 from headgate.lake.lakefs.answers import error_of
@@ -49,11 +49,7 @@ class Objects:
 
     def fetch(self, repository: str, ref: str, item: LakeObject, *, into: Path | str) -> Fetched:
         """Write one object to a new file. A transfer that breaks off is begun again, a few times."""
-        with disk_faults(into, "write"):
-            try:
-                out = os.open(into, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            except FileExistsError:
-                raise
+        out = _create(into)
         try:
             for number in range(1, _TRIES + 1):
                 try:
@@ -64,7 +60,7 @@ class Objects:
                     os.ftruncate(out, 0)
                     os.lseek(out, 0, os.SEEK_SET)
         except BaseException:
-            os.unlink(into)
+            Path(into).unlink()
             raise
         finally:
             os.close(out)
@@ -159,6 +155,15 @@ def _seen(path: str, source: LocalFile, file: BinaryIO | IO[bytes]) -> FileStat:
 def _check_same(path: str, file: BinaryIO | IO[bytes], before: FileStat, read: int) -> None:
     if FileStat.of(os.fstat(file.fileno())) != before or read != before.size:
         raise changed_meanwhile(path)
+
+
+def _create(path: Path | str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    except FileExistsError:
+        raise
+    except OSError as fault:
+        raise disk_error(fault, path, "write") from fault
 
 
 def _write_all(fd: int, data: bytes) -> None:

@@ -1,0 +1,31 @@
+"""A lakeFS server, with and without hooks, does what every lake must."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from tools.servers import Server
+
+from headgate.lake.lakefs import Endpoint, LakeFSLake
+from headgate.testing.conformance.lake import LakeConformance
+
+pytestmark = pytest.mark.real
+
+
+def endpoint(server: Server) -> Endpoint:
+    return Endpoint(url=server.url, access_key_id=server.access_key, secret_access_key=server.secret_key)
+
+
+class TestLakeFSLake(LakeConformance):
+    @pytest.fixture
+    def lake(self, lakefs: Server) -> Iterator[LakeFSLake]:
+        with LakeFSLake(endpoint(lakefs), fence="hard") as lake:
+            yield lake
+
+
+class TestLakeFSLakeWithoutHooks(LakeConformance):
+    @pytest.fixture
+    def lake(self, lakefs_without_actions: Server) -> Iterator[LakeFSLake]:
+        with LakeFSLake(endpoint(lakefs_without_actions)) as lake:
+            yield lake
