@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
-
-import structlog
 
 from headgate.errors import InvalidInput, MergeConflict, NotFound, RecoveryRequired, Unsupported
 from headgate.ids import ULIDS, IdSource
@@ -48,7 +47,7 @@ _COMMITS = 8
 """Tries of a commit that loses to others on the same branch; a staging branch has no others."""
 _LOST_SWAP = "predicate failed"
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class LakeFSLake:
@@ -91,9 +90,7 @@ class LakeFSLake:
                 message=f"{self.client.name} does not run the fence of {repository}: it took a stale merge",
                 hint="set actions.enabled in the server's configuration, or take the soft fence: fence = 'auto'",
             )
-        log.warning(
-            "soft fence", repository=repository, server=self.client.name, reason="the server runs no hooks (actions)"
-        )
+        _warn_soft(repository, reason=f"{self.client.name} runs no hooks: actions are off")
         return Strength.SOFT
 
     # repositories
@@ -213,26 +210,26 @@ class LakeFSLake:
             try:
                 answer = self.api.commit(repository, branch, message=message, metadata=metadata)
             except LostAnswer:
-                if (made := self._made(repository, branch, message, metadata, before)) is not None:
-                    return made
-                raise
+                made = self._made(repository, branch, message, metadata)
+                if made is None or made == before:
+                    raise
+                return made
             if answer.status == 201:
                 return Ref(answer.json()["id"])
             if refusal(answer) is Refusal.NO_CHANGES:
-                if (made := self._made(repository, branch, message, metadata, before)) is not None:
-                    return made
-                raise _nothing(branch)
+                # Either nothing was staged, or a commit made at the same time, or one of ours, took it along.
+                now = self.api.branch(repository, branch)
+                made = now if before not in (None, now) else self._made(repository, branch, message, metadata)
+                if made is None or made == before:
+                    raise _nothing(branch)
+                return made
             if not (answer.status >= 500 and _LOST_SWAP in answer.message):
                 break
         raise self._error(answer, f"commit on {branch}", kind="branch" if answer.status == 404 else "", name=branch)
 
-    def _made(
-        self, repository: str, branch: str, message: str, metadata: dict[str, str], before: Ref | None
-    ) -> Ref | None:
-        """The commit that holds what we staged, where the answer does not say: ours, or one made at the same time."""
+    def _made(self, repository: str, branch: str, message: str, metadata: dict[str, str]) -> Ref | None:
+        """The head, if it says of itself what our commit was to say."""
         head = self.api.commit_at(repository, self.api.branch(repository, branch))
-        if before is not None:
-            return head.ref if head.ref != before else None
         same = head.message == message and metadata.items() <= head.metadata.items()
         return head.ref if same else None
 
@@ -266,7 +263,7 @@ class LakeFSLake:
                     message=f"the branch {source} does not carry the fence, so that its merge would not be fenced",
                     hint="let the attempt stage again; `headgate doctor` says what is wrong with the repository's hook",
                 )
-            log.warning("soft fence", repository=repository, source=source, reason="the branch carries no hook")
+            _warn_soft(repository, reason=f"the branch {source} does not carry the hook")
             hard = False
         try:
             published = self._fence.merge(
@@ -286,7 +283,7 @@ class LakeFSLake:
             raise
         if hard and not self.api.hook_ran(repository, published):
             self._proofs.forget(repository)
-            log.warning("soft fence", repository=repository, ref=published, reason="the server did not run the hook")
+            _warn_soft(repository, reason=f"the server did not run the hook for {published}")
         return published
 
     def move_head(
@@ -331,6 +328,10 @@ class LakeFSLake:
 
     def _error(self, answer: Answer, doing: str, *, kind: str = "", name: str = "") -> Exception:
         return error_of(answer, doing=doing, server=self.client.name, kind=kind, name=name)
+
+
+def _warn_soft(repository: str, *, reason: str) -> None:
+    log.warning("the fence of %s is soft: %s", repository, reason, extra={"repository": repository})
 
 
 def _check_ref(ref: str) -> None:
