@@ -5,7 +5,25 @@ import sys
 
 import headgate
 
-PUBLIC = ["ExecutionLimits", "GraphSpec", "GraphTransaction", "HeadgateError", "PublishBudget", "ReadOnly", "RetryPolicy", "SparkWorkspace", "TaskContext", "TaskControls", "TaskFailed", "TaskTerminalError", "TimeoutPolicy", "WorkspaceSpec", "__version__", "guardrails", "task"]
+PUBLIC = [
+    "ExecutionLimits",
+    "GraphSpec",
+    "GraphTransaction",
+    "HeadgateError",
+    "PublishBudget",
+    "ReadOnly",
+    "RetryPolicy",
+    "SparkWorkspace",
+    "TaskContext",
+    "TaskControls",
+    "TaskFailed",
+    "TaskTerminalError",
+    "TimeoutPolicy",
+    "WorkspaceSpec",
+    "__version__",
+    "guardrails",
+    "task",
+]
 
 
 def test_the_public_names_are_these() -> None:
