@@ -7,7 +7,7 @@ python tools/reference.py --check    exits 1 if a page is not what the code says
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from headgate.errors import RESPONSES, HeadgateError
@@ -64,7 +64,7 @@ def error_table() -> str:
     )
 
 
-def _page(title: str, source: str, opening: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _page(title: str, source: str, opening: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [f"# {title}", "", _MADE.format(source=source), "", opening, ""]
     lines += [_row(columns), _row(tuple("---" for _ in columns)), *(_row(row) for row in rows)]
     return "\n".join(lines) + "\n"
