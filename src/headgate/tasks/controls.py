@@ -20,7 +20,7 @@ Count = Annotated[int, Field(ge=0, le=_JAVA_INT_MAX)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
-class RetryPolicy(Declared):
+class RetryPolicy(Declared, frozen=True):
     """How often, and after which wait, a failed attempt is followed by another."""
 
     count: Annotated[int, Field(ge=0, le=10)] = 3
@@ -49,7 +49,7 @@ class RetryPolicy(Declared):
         return self
 
 
-class TimeoutPolicy(Declared):
+class TimeoutPolicy(Declared, frozen=True):
     """How long an attempt may take, and what the orchestrator does about one that takes longer."""
 
     policy: Literal["TIME_OUT_WF", "RETRY", "ALERT_ONLY"] = "TIME_OUT_WF"
@@ -77,7 +77,7 @@ class TimeoutPolicy(Declared):
         return self
 
 
-class ExecutionLimits(Declared):
+class ExecutionLimits(Declared, frozen=True):
     """How many attempts of a task run at once, and how many start in a window of time; 0 for no limit."""
 
     concurrent: Count = 0
@@ -85,7 +85,7 @@ class ExecutionLimits(Declared):
     window_seconds: Annotated[int, Field(ge=1, le=_JAVA_INT_MAX)] = 1
 
 
-class PublishBudget(Declared):
+class PublishBudget(Declared, frozen=True):
     """The time bound of a publish: how long each step from the staged commit to the reported result may take.
 
     It bounds time and is no quota. It never changes the lease: `derived_lease_seconds` is the shortest one under which
@@ -131,7 +131,7 @@ class PublishBudget(Declared):
         return arithmetic.lease_warning(self.times, response_seconds=response_seconds)
 
 
-class TaskControls(Declared):
+class TaskControls(Declared, frozen=True):
     """Everything about a task that is not its body: retries, timeouts, limits, the publish budget."""
 
     retry: RetryPolicy = RetryPolicy()

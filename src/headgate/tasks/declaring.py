@@ -88,10 +88,10 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else f"the known ones are {', '.join(names)}"
 
 
-class Declared(BaseModel):
+class Declared(BaseModel, frozen=True):
     """A frozen value a task declaration is made of. Wrong values are reported with the line that has them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
     def __init__(self, **values: Any) -> None:
         try:

@@ -22,11 +22,11 @@ from headgate.tasks.declaring import nearest
 Name = Annotated[str, Field(min_length=1, max_length=1024, pattern=r"^[^\s\x00-\x1f]+$")]
 
 
-class _Block(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+class _Block(BaseModel, frozen=True):
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class WorkspaceBlock(_Block):
+class WorkspaceBlock(_Block, frozen=True):
     """Which commit of which repository a task reads, and the branch its publish is for."""
 
     repository: Name
@@ -44,7 +44,7 @@ class WorkspaceBlock(_Block):
         return Ref(self.ref)
 
 
-class GraphBlock(_Block):
+class GraphBlock(_Block, frozen=True):
     """Which commit of which graph a task reads, and the branch its publish is for."""
 
     graph: Name

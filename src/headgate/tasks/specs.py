@@ -60,7 +60,7 @@ def _types(values: Any) -> tuple[str, ...]:
     return listed
 
 
-class WorkspaceSpec(Declared):
+class WorkspaceSpec(Declared, frozen=True):
     """The files a task reads, and writes unless it is read-only.
 
     A file has the same path in the repository and below the workspace folder: with `prefix="songs/"` the object
@@ -88,7 +88,7 @@ class WorkspaceSpec(Declared):
         )
 
 
-class GraphSpec(Declared):
+class GraphSpec(Declared, frozen=True):
     """The types of a graph that a task reads, and writes unless it is read-only."""
 
     types: Annotated[Sequence[str], PlainValidator(_types)] = ()
