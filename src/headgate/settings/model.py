@@ -30,7 +30,9 @@ class LakefsSettings(Section):
     endpoint: str | None = None
     """Its address, such as https://lakefs.example.com."""
     access_key_id: str | None = None
+    """Who we are there."""
     secret_access_key: SecretStr | None = None
+    """What proves it; better in the environment than in a file."""
 
 
 class ConductorSettings(Section):
@@ -39,7 +41,9 @@ class ConductorSettings(Section):
     server_url: str | None = None
     """Its API, such as https://conductor.example.com/api."""
     auth_key: str | None = None
+    """Who we are there, where the server asks."""
     auth_secret: SecretStr | None = None
+    """What proves it; better in the environment than in a file."""
 
 
 class StoreSettings(Section):
