@@ -1,0 +1,204 @@
+"""Make a commit the head of its branch: check what it rests on and write it, on one version of the manifest.
+
+A caller gets the commit, a `Conflict` that was read in the manifest, or `OutcomeUnknown` with the commit id. The id
+is made once, before the first try, so that however often an answer is lost the commit is there at most once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from headgate.clock import SYSTEM_CLOCK, Clock
+from headgate.errors import Contention, ExpectedHeadMismatch, ExpectedVersionMismatch, OutcomeUnknown
+from headgate.graph.manifest.format import check_format
+from headgate.graph.manifest.rows import (
+    Audit,
+    Commit,
+    HeadMark,
+    Pin,
+    PublishRow,
+    Row,
+    SchemaRow,
+    TableRow,
+    Tombstone,
+    stamp_time,
+)
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.manifest.table import Manifest, MergeContended, MergeUnknown
+
+RETRIES = 5
+"""A publish loses its race to at most a few others before its branch's lock hands them out one by one."""
+
+
+@dataclass(frozen=True)
+class TableAt:
+    """A table at a version of its own history, or of one of its forks."""
+
+    version: int
+    fork: str = ""
+    rows: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Publication:
+    """Everything one publish writes, and everything that must still hold when it does."""
+
+    branch: str
+    commit: str
+    base: HeadMark
+    """The head the write was made from: its own commit, if published, came after this."""
+    writer: str
+    actor: str = ""
+    message: str = ""
+    publish_id: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    content: bool = True
+    expected: Mapping[str, TableAt] = field(default_factory=dict)
+    """The pins of every table it changes and of every table its validation read."""
+    if_head: bool = False
+    """Whether `base` must still be the head."""
+    pins: Mapping[str, TableAt] = field(default_factory=dict)
+    removed: tuple[str, ...] = ()
+    tables: tuple[TableRow, ...] = ()
+    schema: SchemaRow | None = None
+    audit: Audit | None = None
+
+
+@dataclass(frozen=True)
+class Published:
+    """The commit that the branch shows, and whether an earlier write with the same publish id made it."""
+
+    commit: Commit
+    state: ManifestState = field(repr=False)
+    repeated: bool = False
+
+
+def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYSTEM_CLOCK) -> Published:
+    """Publish, trying again while others move the manifest in ways that do not matter to this write."""
+    in_doubt = ""
+    tries = RETRIES + 1
+    for _ in range(tries):
+        state = manifest.state()
+        made = find_commit(manifest, state, publication)
+        if made is not None:
+            return Published(made, state)
+        check_format(state)
+        if publication.publish_id and (first := find_publish(manifest, state, publication.publish_id)):
+            return Published(first, state, repeated=True)
+        check_expectations(state, publication)
+        rows = candidate(state, publication, created_at=stamp_time(clock.now()))
+        try:
+            after = manifest.merge(state, rows)
+        except MergeContended:
+            continue
+        except MergeUnknown as error:
+            in_doubt = str(error)
+            continue
+        made = find_commit(manifest, after, publication)
+        if made is not None:
+            return Published(made, after)
+        in_doubt = "the manifest does not show a merge that it accepted"
+    if in_doubt:
+        raise OutcomeUnknown(
+            message=f"the answer to a publish on branch {publication.branch} was lost: {in_doubt}",
+            publish_id=publication.commit,
+            hint="look for this commit in the branch's log before writing again",
+        )
+    raise Contention(
+        message=f"other writers were first in all tries to publish on branch {publication.branch}",
+        tries=tries,
+        hint="try again later",
+    )
+
+
+def find_commit(manifest: Manifest, state: ManifestState, publication: Publication) -> Commit | None:
+    """The commit of this publication, if it is in the lineage: superseded rows count."""
+    found = state.find_commit(publication.commit)
+    if found is None and state.oldest_order(publication.branch) > publication.base.order + 1:
+        return manifest.history.find_commit(publication.commit)
+    return found
+
+
+def find_publish(manifest: Manifest, state: ManifestState, publish_id: str) -> Commit | None:
+    """The commit that used this publish id first."""
+    used = state.find_publish(publish_id)
+    if used is None:
+        row = manifest.history.find(f"publish:{publish_id}")
+        used = row if isinstance(row, PublishRow) else None
+    if used is None:
+        return None
+    return state.find_commit(used.commit) or manifest.history.find_commit(used.commit)
+
+
+def check_expectations(state: ManifestState, publication: Publication) -> None:
+    """Raise the `Conflict` that stands in this publication's way, if there is one."""
+    head = state.head(publication.branch)
+    if publication.if_head and head.mark != publication.base:
+        raise ExpectedHeadMismatch(
+            message=f"branch {publication.branch} has moved since this write was prepared",
+            branch=publication.branch,
+            expected=publication.base.commit,
+            actual=head.commit,
+            hint="read the new head and write again",
+        )
+    pins = state.pins(publication.branch)
+    for table, expected in publication.expected.items():
+        pin = pins.get(table)
+        if pin is None or (pin.version, pin.fork) != (expected.version, expected.fork):
+            raise version_mismatch(state, table, expected=expected.version, actual=pin.version if pin else None)
+
+
+def version_mismatch(state: ManifestState, table: str, *, expected: int, actual: int | None) -> ExpectedVersionMismatch:
+    name = state.table(table).name
+    return ExpectedVersionMismatch(
+        message=f"table {name} has changed since this write was prepared",
+        table=name,
+        expected=expected,
+        actual=actual,
+        hint="read the new head and write again",
+    )
+
+
+def candidate(state: ManifestState, publication: Publication, *, created_at: str) -> list[Row]:
+    """The rows of one try: the parent is the head of this very state."""
+    branch, head = publication.branch, state.head(publication.branch)
+    order = max(head.order, head.inherited) + 1
+    rows: list[Row] = [
+        replace(head, commit=publication.commit, order=order),
+        Commit(
+            branch=branch,
+            order=order,
+            id=publication.commit,
+            parent=head.commit,
+            writer=publication.writer,
+            actor=publication.actor,
+            message=publication.message,
+            publish_id=publication.publish_id,
+            metadata=dict(publication.metadata),
+            created_at=created_at,
+            content=publication.content,
+            tables=tuple(sorted({*publication.pins, *publication.removed})),
+        ),
+    ]
+    rows += [
+        Pin(branch=branch, order=order, table=name, version=at.version, fork=at.fork, rows=at.rows)
+        for name, at in publication.pins.items()
+    ]
+    rows += [Tombstone(branch=branch, order=order, table=name) for name in publication.removed]
+    rows += [replace(table, branch=branch, order=order) for table in publication.tables]
+    if publication.schema is not None:
+        rows.append(replace(publication.schema, branch=branch, order=order))
+    if publication.audit is not None:
+        rows.append(replace(publication.audit, branch=branch, order=order, created_at=created_at))
+    if publication.publish_id:
+        rows.append(
+            PublishRow(
+                branch=branch,
+                order=order,
+                publish_id=publication.publish_id,
+                commit=publication.commit,
+                created_at=created_at,
+            )
+        )
+    return rows

@@ -1,0 +1,289 @@
+"""What the manifest holds, row by row.
+
+A row is named by its `object_id`; rows of one name replace each other, so the head row of a branch, which every
+publish rewrites, is where two publishes meet. Pins, commits and schemas are never rewritten but named by their
+publish order: the state at any commit is a filter over them. A reader skips kinds and fields it does not know.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+COLUMNS = pa.schema(
+    [
+        pa.field("object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key": "true"}),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("branch", pa.string(), nullable=False),
+        pa.field("order", pa.int64(), nullable=False),
+        pa.field("body", pa.string(), nullable=False),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class HeadMark:
+    """A head by its commit and its publish order: a commit may come back to a head, an order never does."""
+
+    commit: str
+    order: int
+
+    def __str__(self) -> str:
+        return f"{self.order:012d}-{self.commit}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """What every row has: the branch it belongs to (none for what concerns the whole graph) and its publish order."""
+
+    KIND: ClassVar[str] = ""
+    branch: str = ""
+    order: int = 0
+
+    @property
+    def object_id(self) -> str:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format(Row):
+    """The shape of everything stored: which versions of Headgate may read and write it."""
+
+    KIND: ClassVar[str] = "format"
+    stamp: int
+
+    @property
+    def object_id(self) -> str:
+        return "format"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head(Row):
+    """Where a branch is, since which publish order, and what it inherits from the branch it was made from."""
+
+    KIND: ClassVar[str] = "head"
+    commit: str
+    parent_branch: str = ""
+    base_order: int = 0
+    """Rows of the parent branch up to this order are inherited."""
+    inherited: int = 0
+    """The highest order that was taken when the branch was made: its own orders lie above."""
+    closed: bool = False
+    """The branch is being deleted: nobody may publish to it."""
+
+    @property
+    def object_id(self) -> str:
+        return f"head:{self.branch}"
+
+    @property
+    def mark(self) -> HeadMark:
+        return HeadMark(self.commit, self.order)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaRow(Row):
+    """The schema of a branch from this order on: its JSON, and the text it was written as."""
+
+    KIND: ClassVar[str] = "schema"
+    schema: str
+    source: str = ""
+
+    @property
+    def object_id(self) -> str:
+        return f"schema:{self.branch}:{self.order:012d}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRow(Row):
+    """A table: the type it holds, and the folder it is in. Its name is the type's when it was made."""
+
+    KIND: ClassVar[str] = "table"
+    table: str
+    type_id: int
+    incarnation: int = 1
+    path: str
+    name: str
+
+    @property
+    def object_id(self) -> str:
+        return f"table:{self.table}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pin(Row):
+    """The version of a table that a branch shows from this order on."""
+
+    KIND: ClassVar[str] = "pin"
+    table: str
+    version: int
+    fork: str = ""
+    rows: int = 0
+
+    @property
+    def object_id(self) -> str:
+        return f"pin:{self.branch}:{self.table}:{self.order:012d}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tombstone(Row):
+    """A branch no longer shows a table from this order on."""
+
+    KIND: ClassVar[str] = "tombstone"
+    table: str
+
+    @property
+    def object_id(self) -> str:
+        return f"tombstone:{self.branch}:{self.table}:{self.order:012d}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Commit(Row):
+    """One publish: what became the head, on top of what, by whom and why."""
+
+    KIND: ClassVar[str] = "commit"
+    id: str
+    parent: str = ""
+    merged_parent: str = ""
+    writer: str = ""
+    """The kind of write: mutate, load, recovery, …"""
+    actor: str = ""
+    message: str = ""
+    publish_id: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    created_at: str = ""
+    superseded_by: str = ""
+    content: bool = True
+    """False where no row of any table changed: indices, compaction, a roll back."""
+    tables: tuple[str, ...] = ()
+    """The tables whose pins this commit set."""
+
+    @property
+    def object_id(self) -> str:
+        return f"commit:{self.id}"
+
+    @property
+    def time(self) -> datetime:
+        return datetime.fromisoformat(self.created_at)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishRow(Row):
+    """A publish id that has been used, and by which commit."""
+
+    KIND: ClassVar[str] = "publish"
+    publish_id: str
+    commit: str
+    created_at: str = ""
+
+    @property
+    def object_id(self) -> str:
+        return f"publish:{self.publish_id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit(Row):
+    """What recovery did about one operation; there is never a second row for it."""
+
+    KIND: ClassVar[str] = "audit"
+    operation_id: str
+    recovery_kind: str
+    recovery_for_actor: str
+    graph_commit_id: str
+    tables: tuple[Mapping[str, Any], ...] = ()
+    """Per table: `table`, `from`, `to` (the pin it shows now) and `outcome`."""
+    created_at: str = ""
+
+    @property
+    def object_id(self) -> str:
+        return f"audit:{self.operation_id}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Floor(Row):
+    """The oldest version of a table that cleanup promises to keep."""
+
+    KIND: ClassVar[str] = "floor"
+    table: str
+    version: int
+    created_at: str = ""
+
+    @property
+    def object_id(self) -> str:
+        return f"floor:{self.table}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Barrier(Row):
+    """A version of the manifest's own table that no transaction staged before it can pass."""
+
+    KIND: ClassVar[str] = "barrier"
+    version: int
+    previous: int = 0
+
+    @property
+    def object_id(self) -> str:
+        return "barrier"
+
+
+KINDS: dict[str, type[Row]] = {
+    kind.KIND: kind
+    for kind in (Format, Head, SchemaRow, TableRow, Pin, Tombstone, Commit, PublishRow, Audit, Floor, Barrier)
+}
+
+
+def encode(rows: Iterable[Row]) -> pa.Table:
+    """Rows as the manifest's table holds them."""
+    listed = list(rows)
+    columns = [
+        [row.object_id for row in listed],
+        [row.KIND for row in listed],
+        [row.branch for row in listed],
+        [row.order for row in listed],
+        [_body(row) for row in listed],
+    ]
+    return pa.table([pa.array(v, f.type) for v, f in zip(columns, COLUMNS, strict=True)], schema=COLUMNS)
+
+
+def decode(table: pa.Table) -> list[Row]:
+    """The rows of kinds that this version knows."""
+    out = []
+    for kind, branch, order, body in zip(
+        *(table[name].to_pylist() for name in ("kind", "branch", "order", "body")), strict=True
+    ):
+        cls = KINDS.get(kind)
+        if cls is not None:
+            out.append(_row(cls, branch, order, json.loads(body)))
+    return out
+
+
+def _body(row: Row) -> str:
+    values: dict[str, Any] = {}
+    for item in fields(row):
+        value = getattr(row, item.name)
+        if item.name in _SHARED or value == item.default:
+            continue
+        if item.default_factory is not MISSING and value == item.default_factory():
+            continue
+        values[item.name] = value
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False)
+
+
+_SHARED = ("branch", "order")
+_NAMES = {cls: frozenset(item.name for item in fields(cls)) for cls in KINDS.values()}
+
+
+def _row(cls: type[Row], branch: str, order: int, body: dict[str, Any]) -> Row:
+    known = {name: value for name, value in body.items() if name in _NAMES[cls]}
+    if isinstance(known.get("tables"), list):
+        known["tables"] = tuple(known["tables"])
+    return cls(branch=branch, order=order, **known)
+
+
+def stamp_time(moment: datetime) -> str:
+    """A moment as rows keep it: UTC, sortable as text."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds")

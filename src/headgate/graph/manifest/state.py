@@ -1,0 +1,162 @@
+"""What the manifest's live rows say: heads, and what each branch shows. Immutable; nothing here touches a store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from headgate.errors import Conflict, NotFound
+from headgate.graph.manifest.rows import (
+    Audit,
+    Barrier,
+    Commit,
+    Floor,
+    Format,
+    Head,
+    Pin,
+    PublishRow,
+    Row,
+    SchemaRow,
+    TableRow,
+    Tombstone,
+)
+
+
+@dataclass(frozen=True)
+class ManifestState:
+    """The live rows of one version of the manifest. Rows that only history needs may be missing."""
+
+    version: int
+    rows: Mapping[str, Row] = field(repr=False)
+    """By object id."""
+
+    def with_rows(self, rows: Iterable[Row], *, version: int) -> ManifestState:
+        """The state once these rows have been merged as `version`."""
+        return ManifestState(version, {**self.rows, **{row.object_id: row for row in rows}})
+
+    @cached_property
+    def format_stamp(self) -> int:
+        found = self.rows.get("format")
+        return found.stamp if isinstance(found, Format) else 0
+
+    @cached_property
+    def barrier(self) -> Barrier | None:
+        found = self.rows.get("barrier")
+        return found if isinstance(found, Barrier) else None
+
+    @cached_property
+    def branches(self) -> tuple[str, ...]:
+        heads = (row for row in self.rows.values() if isinstance(row, Head))
+        return tuple(sorted(row.branch for row in heads if not row.closed))
+
+    def find_head(self, branch: str) -> Head | None:
+        found = self.rows.get(f"head:{branch}")
+        return found if isinstance(found, Head) else None
+
+    def head(self, branch: str) -> Head:
+        """Where an open branch is."""
+        found = self.find_head(branch)
+        if found is None:
+            known = ", ".join(self.branches)
+            raise NotFound(
+                message=f"there is no branch {branch}", kind="branch", name=branch, hint=f"the graph has: {known}"
+            )
+        if found.closed:
+            raise Conflict(message=f"branch {branch} is being deleted", hint="write to another branch")
+        return found
+
+    def find_commit(self, commit: str) -> Commit | None:
+        """A commit that is still among the live rows."""
+        found = self.rows.get(f"commit:{commit}")
+        return found if isinstance(found, Commit) else None
+
+    def find_publish(self, publish_id: str) -> PublishRow | None:
+        found = self.rows.get(f"publish:{publish_id}")
+        return found if isinstance(found, PublishRow) else None
+
+    def find_audit(self, operation_id: str) -> Audit | None:
+        found = self.rows.get(f"audit:{operation_id}")
+        return found if isinstance(found, Audit) else None
+
+    def find_floor(self, table: str) -> Floor | None:
+        found = self.rows.get(f"floor:{table}")
+        return found if isinstance(found, Floor) else None
+
+    def table(self, table: str) -> TableRow:
+        found = self.rows.get(f"table:{table}")
+        if not isinstance(found, TableRow):
+            raise NotFound(message=f"there is no table {table}", kind="table", name=table)
+        return found
+
+    def commits(self, branch: str) -> list[Commit]:
+        """The live commits made on a branch, newest first."""
+        found = [row for row in self.rows.values() if isinstance(row, Commit) and row.branch == branch]
+        return sorted(found, key=lambda row: row.order, reverse=True)
+
+    def oldest_order(self, branch: str) -> int:
+        """Commits of this branch with a lower order may have moved to the history."""
+        return min((row.order for row in self.commits(branch)), default=0)
+
+    @cached_property
+    def _by_branch(self) -> dict[str, list[Row]]:
+        grouped: dict[str, list[Row]] = {}
+        for row in self.rows.values():
+            if isinstance(row, Pin | Tombstone | SchemaRow):
+                grouped.setdefault(row.branch, []).append(row)
+        return grouped
+
+    def lineage(self, branch: str, order: int | None = None) -> Iterator[tuple[str, int]]:
+        """The branches whose rows are shown, nearest first, each with the highest order that counts."""
+        limit = order
+        name = branch
+        while name:
+            head = self.find_head(name)
+            if head is None:
+                return
+            yield name, head.order if limit is None else limit
+            name, limit = head.parent_branch, head.base_order
+
+    def pins(self, branch: str, order: int | None = None) -> dict[str, Pin]:
+        """The version of every table that a branch shows, now or right after a publish order."""
+        shown = self._newest(branch, order)
+        return {name: row for name, row in shown.items() if isinstance(row, Pin)}
+
+    def schema(self, branch: str, order: int | None = None) -> SchemaRow:
+        found = self._newest(branch, order).get("")
+        if not isinstance(found, SchemaRow):
+            raise NotFound(message=f"branch {branch} has no schema", kind="schema", name=branch)
+        return found
+
+    def _newest(self, branch: str, order: int | None) -> dict[str, Row]:
+        """Per table the row that counts; the schema's is under the empty name."""
+        found: dict[str, Row] = {}
+        for name, limit in self.lineage(branch, order):
+            here: dict[str, Row] = {}
+            for row in self._by_branch.get(name, ()):
+                key = "" if isinstance(row, SchemaRow) else row.table  # type: ignore[attr-defined]
+                if row.order <= limit and (key not in here or here[key].order < row.order):
+                    here[key] = row
+            found = {**here, **found}
+        return found
+
+    def needed(self, *, commits: int) -> set[str]:
+        """The rows that publishing needs: everything but superseded pins and schemas and all but the last commits."""
+        kept = {name for name, row in self.rows.items() if not isinstance(row, _MOVABLE)}
+        for branch in {row.branch for row in self.rows.values() if isinstance(row, Head)}:
+            kept.update(row.object_id for row in self._newest(branch, None).values())
+            kept.update(row.object_id for row in self.commits(branch)[:commits])
+            head = self.find_head(branch)
+            if head is not None:
+                kept.add(f"commit:{head.commit}")
+        publishes = [row for row in self.rows.values() if isinstance(row, PublishRow)]
+        newest = sorted(publishes, key=lambda row: row.created_at, reverse=True)[:commits]
+        kept.update(row.object_id for row in newest)
+        return kept
+
+    def without(self, names: Iterable[str]) -> ManifestState:
+        gone = set(names)
+        return replace(self, rows={name: row for name, row in self.rows.items() if name not in gone})
+
+
+_MOVABLE = (Pin, Tombstone, SchemaRow, Commit, PublishRow, Audit)

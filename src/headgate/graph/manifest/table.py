@@ -1,0 +1,236 @@
+"""The manifest's table in Lance: one open handle, one scan per version, one compare-and-swap.
+
+`merge` is the single place where Headgate lets Lance commit inline: only an inline merge-insert on the unenforced
+primary key makes two writers of one row meet. It lands on the version it was decided on or not at all, and a landing
+is only believed once the newest version shows it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from datetime import timedelta
+
+import lance
+from lance import LanceDataset, LanceOperation
+from lance.dataset import Transaction
+from lance.fragment import write_fragments
+
+from headgate.errors import AlreadyExists, HeadgateError, NotFound, StoreDamaged, Transient
+from headgate.graph.manifest.history import History
+from headgate.graph.manifest.rows import COLUMNS, Row, decode, encode
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
+from headgate.graph.storage.location import Location
+
+NAME = "__manifest"
+_SCANS = 5
+"""Tries to read a version that upkeep removes meanwhile."""
+_MERGE_SECONDS = timedelta(seconds=60)
+
+
+class MergeContended(Exception):
+    """Somebody else moved a row of this merge; nothing of it landed."""
+
+
+class MergeUnknown(Exception):
+    """The answer was lost: the rows may or may not be there."""
+
+
+class Manifest:
+    """The rows of one graph's manifest. Threads may share it; each call sees one version."""
+
+    def __init__(self, location: Location, dataset: LanceDataset) -> None:
+        self._location = location
+        self._options = dict(location.options) or None
+        self._dataset = dataset
+        self._state: ManifestState | None = None
+        self._lock = threading.RLock()
+        self.history = History(location)
+
+    @classmethod
+    def create(cls, location: Location, rows: Iterable[Row]) -> Manifest:
+        """A new manifest whose first version holds these rows; one of two that race loses."""
+        uri, options = location.child(NAME), dict(location.options) or None
+        if find(location) is not None:
+            raise _taken(location)
+        History(location).create()
+        try:
+            fragments = write_fragments(encode(rows), uri, schema=COLUMNS, mode="create", storage_options=options)
+            dataset = LanceDataset.commit(
+                uri, LanceOperation.Overwrite(COLUMNS, fragments), storage_options=options, max_retries=0
+            )
+        except Exception as error:
+            if find(location) is not None:
+                raise _taken(location) from error
+            raise as_error(error, doing=f"create a graph at {location}") from error
+        if dataset.version != 1:
+            raise _taken(location)
+        return cls(location, dataset)
+
+    @classmethod
+    def open(cls, location: Location) -> Manifest:
+        dataset = find(location)
+        if dataset is None:
+            raise NotFound(
+                message=f"there is no graph at {location}",
+                kind="graph",
+                name=str(location),
+                hint="create one with `headgate graph init`, or check the address",
+            )
+        return cls(location, dataset)
+
+    def state(self) -> ManifestState:
+        """The newest version's rows; read only if it has moved."""
+        with self._lock:
+            for _ in range(_SCANS):
+                try:
+                    newest = int(self._dataset.latest_version)
+                    if self._state is None or self._state.version != newest:
+                        self._state = self._scan(newest)
+                    return self._state
+                except HeadgateError:
+                    raise
+                except Exception as error:
+                    if classify(error) not in (LanceProblem.LOST_FILE, LanceProblem.MISSING):
+                        raise as_error(error, doing=f"read the manifest of {self._location}") from error
+            raise Transient(message=f"the manifest of {self._location} moved faster than it could be read")
+
+    def known(self) -> ManifestState:
+        """The rows as last read, however old: for what never changes."""
+        with self._lock:
+            return self._state or self.state()
+
+    def merge(self, state: ManifestState, rows: Iterable[Row]) -> ManifestState:
+        """Write rows if none of them has changed since `state`; the state with them in it.
+
+        Every merge must rewrite the head row of each branch whose state it was decided on: that is what makes two
+        of them meet.
+        """
+        listed = list(rows)
+        with self._lock:
+            try:
+                target = self._dataset.checkout_version(state.version)
+                (
+                    target.merge_insert("object_id")
+                    .when_matched_update_all()
+                    .when_not_matched_insert_all()
+                    .conflict_retries(0)
+                    .retry_timeout(_MERGE_SECONDS)
+                    .execute(encode(listed))
+                )
+            except Exception as error:
+                match classify(error):
+                    case LanceProblem.CONTENTION:
+                        raise MergeContended(str(error)) from error
+                    case LanceProblem.DENIED | LanceProblem.DISK_FULL:
+                        raise as_error(error, doing=f"publish to {self._location}") from error
+                    case _:
+                        raise MergeUnknown(str(error)) from error
+            self._dataset = target
+            if target.version == state.version + 1 == int(target.latest_version):
+                self._state = state.with_rows(listed, version=int(target.version))
+            else:
+                self._state = None
+            try:
+                return self.state()
+            except HeadgateError as error:
+                raise MergeUnknown(str(error)) from error
+
+    def replace_all(self, state: ManifestState, rows: Iterable[Row]) -> bool:
+        """Write the live rows anew as one fragment, if nothing has moved since `state`; False if something has."""
+        listed = list(rows)
+        with self._lock:
+            if self._state is not state:
+                return False
+            base = self._dataset.checkout_version(state.version)
+            operation = LanceOperation.Update(
+                removed_fragment_ids=[fragment.fragment_id for fragment in base.get_fragments()],
+                new_fragments=write_fragments(encode(listed), base, schema=COLUMNS, mode="append"),
+            )
+            landed = self._commit(base, operation)
+            if landed != state.version + 1:
+                self._state = None
+                return False
+            self._state = ManifestState(landed, {row.object_id: row for row in listed})
+            return True
+
+    def raise_barrier(self, state: ManifestState) -> bool:
+        """Add a version that nothing staged before it can pass: the same fragments, merged with themselves."""
+        with self._lock:
+            if self._state is not state:
+                return False
+            base = self._dataset.checkout_version(state.version)
+            fragments = [fragment.metadata for fragment in base.get_fragments()]
+            landed = self._commit(base, LanceOperation.Merge(fragments, base.schema))
+            self._state = ManifestState(landed, state.rows) if landed == state.version + 1 else None
+            return self._state is not None
+
+    def is_barrier(self, version: int) -> bool:
+        with self._lock:
+            try:
+                made_by = self._dataset.read_transaction(version)
+            except Exception as error:
+                if classify(error) in (LanceProblem.MISSING, LanceProblem.LOST_FILE):
+                    return False
+                raise as_error(error, doing=f"read the manifest of {self._location}") from error
+            return made_by is not None and isinstance(made_by.operation, LanceOperation.Merge)
+
+    def drop_versions(self, versions: range) -> None:
+        """Remove old versions of the manifest's own table. Only ever below a barrier that stays."""
+        with self._lock:
+            try:
+                self._dataset.cleanup_old_versions(versions=list(versions))
+            except Exception as error:
+                raise as_error(error, doing=f"drop old versions of the manifest of {self._location}") from error
+
+    @property
+    def fragments(self) -> int:
+        with self._lock:
+            return len(self._dataset.get_fragments())
+
+    def _commit(self, base: LanceDataset, operation: LanceOperation.BaseOperation) -> int:
+        """The version an internal rewrite became; 0 if it was refused."""
+        try:
+            self._dataset = LanceDataset.commit(
+                base, Transaction(read_version=base.version, operation=operation), max_retries=0
+            )
+        except Exception as error:
+            if classify(error) is LanceProblem.CONTENTION:
+                return 0
+            self._state = None
+            raise as_error(error, doing=f"fold the manifest of {self._location}") from error
+        return int(self._dataset.version)
+
+    def _scan(self, version: int) -> ManifestState:
+        dataset = self._dataset.checkout_version(version)
+        rows = {}
+        for row in decode(dataset.to_table()):
+            if row.object_id in rows:
+                raise StoreDamaged(
+                    message=f"the manifest of {self._location} holds {row.object_id} twice",
+                    damaged=(row.object_id,),
+                    hint="headgate repair explains what is wrong with the graph",
+                )
+            rows[row.object_id] = row
+        self._dataset = dataset
+        return ManifestState(version, rows)
+
+
+def find(location: Location) -> LanceDataset | None:
+    """The manifest's dataset at its newest version; None if there is no graph here."""
+    try:
+        return lance.dataset(location.child(NAME), storage_options=dict(location.options) or None)
+    except Exception as error:
+        if classify(error) is LanceProblem.MISSING:
+            return None
+        raise as_error(error, doing=f"open the graph at {location}") from error
+
+
+def _taken(location: Location) -> AlreadyExists:
+    return AlreadyExists(
+        message=f"there is a graph at {location} already",
+        kind="graph",
+        name=str(location),
+        hint="open it, or choose another place",
+    )

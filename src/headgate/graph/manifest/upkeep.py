@@ -1,0 +1,60 @@
+"""Bounded work that keeps publishing flat: fold small fragments, move old rows to the history, drop old versions.
+
+Done by a publisher now and then, right after its own publish. Nothing here changes what the manifest says, and a
+lost race only leaves the work to the next publisher.
+"""
+
+from __future__ import annotations
+
+from headgate.graph.manifest.rows import Barrier
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.manifest.table import Manifest
+
+FRAGMENTS = 16
+"""Each publish adds a fragment; past this many they are folded."""
+MOVED_AT_ONCE = 128
+"""Rows are moved to the history in at least this many, so that it has few fragments."""
+COMMITS_KEPT = 32
+"""Commits of each branch that stay in the manifest: a write that took that long to publish looks further."""
+VERSIONS_KEPT = 256
+"""How far apart barriers are. Versions below the last but one are dropped."""
+
+
+def keep_compact(manifest: Manifest, state: ManifestState) -> None:
+    """Fold, move and drop what is due; usually nothing is."""
+    if manifest.fragments <= FRAGMENTS:
+        return
+    needed = state.needed(commits=COMMITS_KEPT)
+    movable = [row for name, row in state.rows.items() if name not in needed]
+    if len(movable) < MOVED_AT_ONCE:
+        movable = []
+    if movable:
+        manifest.history.add(movable)
+    kept = state.without(row.object_id for row in movable)
+    due = _barrier_due(kept)
+    if due is not None:
+        kept = kept.with_rows([due], version=kept.version)
+    if not manifest.replace_all(state, kept.rows.values()) or due is None:
+        return
+    # The barrier that is recorded must be the very next version: it is looked at again before it is relied on.
+    if manifest.raise_barrier(manifest.known()):
+        _drop_below(manifest, due)
+
+
+def _barrier_due(state: ManifestState) -> Barrier | None:
+    last = state.barrier
+    if last is not None and state.version - last.version < VERSIONS_KEPT:
+        return None
+    previous = last.version if last else 0
+    return Barrier(version=state.version + 2, previous=previous)
+
+
+def _drop_below(manifest: Manifest, barrier: Barrier) -> None:
+    """Drop what lies below the previous barrier, if it is one.
+
+    A writer that was stopped for long checks its conflicts against the versions that are left. Above a barrier all
+    of them are, and the barrier itself refuses whatever is older.
+    """
+    if barrier.previous and manifest.is_barrier(barrier.previous):
+        oldest = max(1, barrier.previous - 4 * VERSIONS_KEPT)
+        manifest.drop_versions(range(oldest, barrier.previous))

@@ -1,0 +1,22 @@
+"""Where a graph's bytes are: tables that only change by staged transactions, and small objects created once.
+
+`location` reads the address, `objects` keeps sidecars, `tables` stages and commits, `changes` is what is staged,
+`lookup` finds rows by id, `lance_errors` gives Lance's messages a meaning. No other folder imports Lance to write.
+"""
+
+from headgate.graph.storage.changes import Staged
+from headgate.graph.storage.location import Location
+from headgate.graph.storage.objects import SmallObjects, StoredObject, open_objects
+from headgate.graph.storage.tables import CommitRefused, CommitUnknown, TableSnapshot, TableStore
+
+__all__ = [
+    "CommitRefused",
+    "CommitUnknown",
+    "Location",
+    "SmallObjects",
+    "Staged",
+    "StoredObject",
+    "TableSnapshot",
+    "TableStore",
+    "open_objects",
+]

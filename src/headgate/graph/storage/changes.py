@@ -1,0 +1,22 @@
+"""A change to one table that has been written and not committed: its files are there, nobody reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Staged:
+    """One uncommitted transaction. Opaque: only the table store looks inside `operation`."""
+
+    uuid: str
+    """Names this transaction in the table's own history: how a lost answer is read back."""
+    read_version: int
+    rows: int
+    """How many rows the table has once this has landed on `read_version`."""
+    operation: Any = field(repr=False)
+
+    def retargeted(self, version: int) -> Staged:
+        """The same transaction on a version with the same content as the one it was staged on."""
+        return replace(self, read_version=version)

@@ -1,0 +1,258 @@
+"""Tables that change only by staged transactions: stage, commit once, restore, read back.
+
+A commit says which version it became, or that it was refused, or that it cannot tell; the caller decides what that
+means. The store never repeats a commit: a transaction committed twice would hold its rows twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+import lance
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance import LanceDataset, LanceOperation
+from lance.dataset import Transaction
+from lance.fragment import write_fragments
+
+from headgate.graph.storage.changes import Staged
+from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
+from headgate.graph.storage.location import Location
+
+_OPEN_SNAPSHOTS = 256
+_OFFSET = 0xFFFFFFFF
+_SMALL_ROWS = 1024
+_SMALL_BYTES = 1 << 20
+_SMALL_FRAGMENTS = 48
+"""Past this many small fragments the next change rewrites them as one, so that reads stay flat over history."""
+
+
+class CommitRefused(Exception):
+    """Another transaction is in the way; ours did not land."""
+
+
+class CommitUnknown(Exception):
+    """The answer was lost: the transaction may or may not have landed."""
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """One immutable version of one table. Opaque: reads go through `lookup` and the read side."""
+
+    path: str
+    fork: str
+    version: int
+    dataset: LanceDataset = field(repr=False, compare=False)
+
+    @property
+    def rows(self) -> int:
+        return int(self.dataset.count_rows())
+
+
+class TableStore:
+    """The tables below one graph's root. Threads may share it."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._options = dict(location.options) or None
+        self._session = lance.Session()
+        self._open: OrderedDict[tuple[str, str, int], TableSnapshot] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # -------- reading
+
+    def open(self, path: str, version: int, fork: str = "") -> TableSnapshot:
+        """The table as it was at a version; repeated opens of one version cost nothing."""
+        key = (path, fork, version)
+        with self._lock:
+            found = self._open.get(key)
+            if found is not None:
+                self._open.move_to_end(key)
+                return found
+        try:
+            dataset = self._dataset(path, version, fork)
+        except Exception as error:
+            raise as_error(error, doing=f"open version {version} of table {path}") from error
+        return self._keep(path, fork, dataset)
+
+    def head_version(self, path: str, fork: str = "") -> int:
+        """The newest version of the table's own history, published or not."""
+        try:
+            return int(self._dataset(path, None, fork).version)
+        except Exception as error:
+            raise as_error(error, doing=f"open table {path}") from error
+
+    def transaction_uuid(self, path: str, version: int, fork: str = "") -> str | None:
+        """The transaction that made a version; None if there is no such version."""
+        try:
+            dataset = self._dataset(path, version, fork)
+            made_by = dataset.read_transaction(version)
+        except Exception as error:
+            if classify(error) is LanceProblem.MISSING:
+                return None
+            raise as_error(error, doing=f"read the history of table {path}") from error
+        return None if made_by is None else str(made_by.uuid)
+
+    # -------- staging
+
+    def create(self, path: str, schema: pa.Schema) -> int:
+        """An empty table at a path that nobody else knows yet; the version it starts with."""
+        try:
+            dataset = LanceDataset.commit(
+                self._location.child(path),
+                LanceOperation.Overwrite(schema, []),
+                storage_options=self._options,
+                max_retries=0,
+            )
+        except Exception as error:
+            raise as_error(error, doing=f"create table {path}") from error
+        return self._keep(path, "", dataset).version
+
+    def stage(
+        self,
+        at: TableSnapshot,
+        *,
+        add: pa.Table | pa.RecordBatchReader | None = None,
+        remove: Iterable[int] = (),
+    ) -> Staged:
+        """Remove rows by address and add others, as one transaction. A reader is drained: hand in a fresh one."""
+        removed = list(remove)
+        try:
+            gone: dict[int, list[int]] = {}
+            for address in removed:
+                gone.setdefault(address >> 32, []).append(address & _OFFSET)
+            dropped = [] if isinstance(add, pa.RecordBatchReader) else _small_fragments(at)
+            folded = _rows_kept(at, dropped, gone)
+            updated = []
+            for number in gone.keys() - set(dropped):
+                fragment = at.dataset.get_fragment(number).delete_rows(gone[number])
+                if fragment is None:
+                    dropped.append(number)
+                else:
+                    updated.append(fragment)
+            new = self._write(at, folded, add)
+        except Exception as error:
+            raise as_error(error, doing=f"stage a change to table {at.path}") from error
+        written = sum(fragment.num_rows for fragment in new)
+        rows = at.rows - len(removed) + written - (0 if folded is None else folded.num_rows)
+        operation: Any
+        if not updated and not dropped:
+            operation = LanceOperation.Append(new)
+        elif not new:
+            operation = LanceOperation.Delete(updated, dropped, "rows by address")
+        else:
+            operation = LanceOperation.Update(
+                removed_fragment_ids=dropped, updated_fragments=updated, new_fragments=new
+            )
+        return Staged(str(uuid4()), at.version, rows, operation)
+
+    def stage_overwrite(self, at: TableSnapshot, rows: pa.Table | pa.RecordBatchReader) -> Staged:
+        """Replace every row, by none if there are none."""
+        try:
+            new = self._write(at, None, rows)
+            operation = LanceOperation.Overwrite(at.dataset.schema, new)
+        except Exception as error:
+            raise as_error(error, doing=f"stage an overwrite of table {at.path}") from error
+        return Staged(str(uuid4()), at.version, sum(fragment.num_rows for fragment in new), operation)
+
+    def stage_index(self, at: TableSnapshot, column: str) -> Staged | None:
+        """An ordered index over a column's present rows; None if it has one already or there are no rows."""
+        fragments = [fragment.fragment_id for fragment in at.dataset.get_fragments()]
+        if not fragments or column in self.indexed_columns(at):
+            return None
+        try:
+            index = at.dataset.create_index_uncommitted(column, "BTREE", name=f"{column}_idx", fragment_ids=fragments)
+            operation = LanceOperation.CreateIndex(new_indices=[index], removed_indices=[])
+        except Exception as error:
+            raise as_error(error, doing=f"index {column} of table {at.path}") from error
+        return Staged(str(uuid4()), at.version, at.rows, operation)
+
+    def indexed_columns(self, at: TableSnapshot) -> set[str]:
+        return {name for index in at.dataset.describe_indices() for name in index.field_names}
+
+    # -------- committing
+
+    def commit(self, at: TableSnapshot, staged: Staged) -> int:
+        """Commit once; the version it became, which may lie above `read_version + 1` if others were there."""
+        transaction = Transaction(
+            read_version=staged.read_version, operation=staged.operation, uuid=staged.uuid, transaction_properties={}
+        )
+        return self._commit(at, transaction)
+
+    def restore(self, at: TableSnapshot) -> int:
+        """Make this version's content the newest again. Every transaction staged before is refused from then on."""
+        operation = LanceOperation.Restore(at.version)
+        return self._commit(at, Transaction(read_version=at.version, operation=operation))
+
+    def _commit(self, at: TableSnapshot, transaction: Transaction) -> int:
+        try:
+            dataset = LanceDataset.commit(at.dataset, transaction, max_retries=0)
+        except Exception as error:
+            match classify(error):
+                case LanceProblem.CONTENTION:
+                    raise CommitRefused(str(error)) from error
+                case LanceProblem.DENIED | LanceProblem.DISK_FULL:
+                    raise as_error(error, doing=f"commit to table {at.path}") from error
+                case _:
+                    raise CommitUnknown(str(error)) from error
+        return self._keep(at.path, at.fork, dataset).version
+
+    # -------- inside
+
+    def _dataset(self, path: str, version: int | None, fork: str) -> LanceDataset:
+        uri = self._location.child(path)
+        if not fork:
+            return lance.dataset(uri, version=version, storage_options=self._options, session=self._session)
+        main = lance.dataset(uri, storage_options=self._options, session=self._session)
+        return main.checkout_version((fork, version))
+
+    def _keep(self, path: str, fork: str, dataset: LanceDataset) -> TableSnapshot:
+        snapshot = TableSnapshot(path, fork, int(dataset.version), dataset)
+        with self._lock:
+            self._open[(path, fork, snapshot.version)] = snapshot
+            while len(self._open) > _OPEN_SNAPSHOTS:
+                self._open.popitem(last=False)
+        return snapshot
+
+    def _write(
+        self, at: TableSnapshot, folded: pa.Table | None, add: pa.Table | pa.RecordBatchReader | None
+    ) -> list[Any]:
+        schema = at.dataset.schema
+        if isinstance(add, pa.Table):
+            add = add.cast(schema)
+        if folded is not None and folded.num_rows:
+            add = folded if add is None else pa.concat_tables([folded, add])
+        if add is None or (isinstance(add, pa.Table) and add.num_rows == 0):
+            return []
+        return list(write_fragments(add, at.dataset, schema=schema, mode="append"))
+
+
+def _small_fragments(at: TableSnapshot) -> list[int]:
+    """The fragments that this change should rewrite as one; none while they are few."""
+    fragments = at.dataset.get_fragments()
+    if len(fragments) <= _SMALL_FRAGMENTS:
+        return []
+    small = [
+        fragment for fragment in fragments if fragment.physical_rows <= _SMALL_ROWS and _bytes(fragment) <= _SMALL_BYTES
+    ]
+    return [fragment.fragment_id for fragment in small] if len(small) > _SMALL_FRAGMENTS else []
+
+
+def _bytes(fragment: Any) -> int:
+    return sum(file.file_size_bytes or 0 for file in fragment.metadata.files)
+
+
+def _rows_kept(at: TableSnapshot, numbers: list[int], gone: dict[int, list[int]]) -> pa.Table | None:
+    """The rows of these fragments without those that go."""
+    if not numbers:
+        return None
+    fragments = [at.dataset.get_fragment(number) for number in numbers]
+    rows = at.dataset.scanner(fragments=fragments, with_row_address=True).to_table()
+    leaving = pa.array([n << 32 | offset for n in numbers for offset in gone.get(n, ())], pa.uint64())
+    kept = rows.filter(pc.invert(pc.is_in(rows["_rowaddr"], leaving))) if len(leaving) else rows
+    return kept.drop_columns(["_rowaddr"]).cast(at.dataset.schema)
