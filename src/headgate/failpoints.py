@@ -22,6 +22,11 @@ class Failpoint(StrEnum):
     ATTEMPT_AFTER_SECOND_FENCE = "attempt.after_second_fence_before_publish"
     ATTEMPT_PUBLISHED = "attempt.after_publish_before_completion"
     ATTEMPT_COMPLETED = "attempt.after_completion_before_cleanup"
+    GRAPH_STAGED = "graph.after_stage_before_sidecar"
+    GRAPH_SIDECAR_CREATED = "graph.after_sidecar_before_commit"
+    GRAPH_BETWEEN_TABLES = "graph.between_table_commits"
+    GRAPH_TABLES_COMMITTED = "graph.after_table_commits_before_publish"
+    GRAPH_PUBLISHED = "graph.after_publish_before_sidecar_deleted"
 
 
 _armed: Callable[[Failpoint], None] | None = None

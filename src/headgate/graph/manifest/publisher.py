@@ -56,8 +56,12 @@ class Publication:
     content: bool = True
     expected: Mapping[str, TableAt] = field(default_factory=dict)
     """The pins of every table it changes and of every table its validation read."""
+    expected_schema: int | None = None
+    """The publish order of the schema it was checked against."""
     if_head: bool = False
     """Whether `base` must still be the head."""
+    unless: str = ""
+    """Another commit that settles the matter if it is there: what a roll back takes back."""
     pins: Mapping[str, TableAt] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
     tables: tuple[TableRow, ...] = ()
@@ -113,10 +117,21 @@ def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYST
 
 
 def find_commit(manifest: Manifest, state: ManifestState, publication: Publication) -> Commit | None:
-    """The commit of this publication, if it is in the lineage: superseded rows count."""
-    found = state.find_commit(publication.commit)
-    if found is None and state.oldest_order(publication.branch) > publication.base.order + 1:
-        return manifest.history.find_commit(publication.commit)
+    """The commit of this publication, or the one that settles it, if in the lineage: superseded rows count."""
+    for commit in (publication.unless, publication.commit):
+        found = in_lineage(manifest, state, commit, branch=publication.branch, since=publication.base)
+        if found is not None:
+            return found
+    return None
+
+
+def in_lineage(manifest: Manifest, state: ManifestState, commit: str, *, branch: str, since: HeadMark) -> Commit | None:
+    """A commit that can only have been published after `since`, if it was."""
+    if not commit:
+        return None
+    found = state.find_commit(commit)
+    if found is None and state.oldest_order(branch) > since.order + 1:
+        return manifest.history.find_commit(commit)
     return found
 
 
@@ -141,6 +156,15 @@ def check_expectations(state: ManifestState, publication: Publication) -> None:
             expected=publication.base.commit,
             actual=head.commit,
             hint="read the new head and write again",
+        )
+    schema = state.schema(publication.branch)
+    if publication.expected_schema not in (None, schema.order):
+        raise ExpectedVersionMismatch(
+            message=f"the schema of branch {publication.branch} has changed since this write was prepared",
+            table="schema",
+            expected=publication.expected_schema,
+            actual=schema.order,
+            hint="read the new schema and write again",
         )
     pins = state.pins(publication.branch)
     for table, expected in publication.expected.items():

@@ -1,0 +1,103 @@
+"""Find the sidecars that a branch is better off without, and settle them.
+
+A sidecar is settled if its commit is in the lineage or its base is no longer the head: then it is only deleted. Else
+it is somebody's at work, unless that process is known to be gone or the store's clock says it has been long enough.
+A wrong guess costs a slow writer a Conflict, never data.
+"""
+
+from __future__ import annotations
+
+from headgate.errors import Conflict, StoreDamaged
+from headgate.graph.manifest.publisher import check_expectations, in_lineage
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.recovery.classify import Movement, Observed, Resolution, movement_of, resolve
+from headgate.graph.recovery.owner import is_gone
+from headgate.graph.recovery.roll import publish_roll_back, publish_roll_forward, restore_tables
+from headgate.graph.recovery.sidecar import FoundSidecar, Sidecar
+from headgate.graph.store import GraphStore
+
+_ROUNDS = 20
+
+
+def heal(store: GraphStore, branch: str | None = None) -> int:
+    """Settle what can be settled, of one branch or of all; how many sidecars are left to writers at work."""
+    left = 0
+    for found in store.sidecars.find(branch):
+        if not settle(store, found):
+            left += 1
+    return left
+
+
+def settle(store: GraphStore, found: FoundSidecar) -> bool:
+    """Settle one sidecar; False if its writer may be at work."""
+    sidecar = found.sidecar
+    if not is_settled(store, store.manifest.state(), sidecar):
+        if not _may_act(store, found):
+            return False
+        recover(store, sidecar)
+    store.sidecars.delete(sidecar)
+    return True
+
+
+def is_settled(store: GraphStore, state: ManifestState, sidecar: Sidecar) -> bool:
+    head = state.find_head(sidecar.branch)
+    if head is None or head.mark != sidecar.base:
+        return True
+    made = in_lineage(store.manifest, state, sidecar.operation, branch=sidecar.branch, since=sidecar.base)
+    return made is not None
+
+
+def recover(store: GraphStore, sidecar: Sidecar) -> None:
+    """Roll an operation forward or back, whatever its writer does meanwhile."""
+    for _ in range(_ROUNDS):
+        state = store.manifest.state()
+        if is_settled(store, state, sidecar):
+            return
+        movements = _movements(store, state, sidecar)
+        chosen = resolve(list(movements.values()), conditions_hold=_conditions_hold(state, sidecar), task=sidecar.task)
+        if chosen is Resolution.ABORT:
+            raise _violation(sidecar, movements)
+        try:
+            if chosen is Resolution.ROLL_FORWARD:
+                publish_roll_forward(store, sidecar, movements)
+            else:
+                restored = restore_tables(store, sidecar, state)
+                publish_roll_back(store, sidecar, restored, kind="roll_back", movements=movements, by_recovery=True)
+        except Conflict:
+            continue
+        return
+
+
+def _movements(store: GraphStore, state: ManifestState, sidecar: Sidecar) -> dict[str, Movement]:
+    pins = state.pins(sidecar.branch)
+    out = {}
+    for planned in sidecar.tables:
+        pin = pins.get(planned.table)
+        at = pin.version if pin else planned.expected
+        newest = store.tables.head_version(planned.path, planned.fork)
+        uuid = store.tables.transaction_uuid(planned.path, newest, planned.fork) if newest > at else None
+        out[planned.table] = movement_of(Observed(planned.expected, planned.uuid, at, newest, uuid))
+    return out
+
+
+def _conditions_hold(state: ManifestState, sidecar: Sidecar) -> bool:
+    try:
+        check_expectations(state, sidecar.publication({at.table: at.planned for at in sidecar.tables}))
+    except Conflict:
+        return False
+    return True
+
+
+def _may_act(store: GraphStore, found: FoundSidecar) -> bool:
+    if is_gone(found.sidecar.owner, found.sidecar.operation):
+        return True
+    return store.sidecars.now() - found.modified > store.patience.sidecar_age
+
+
+def _violation(sidecar: Sidecar, movements: dict[str, Movement]) -> StoreDamaged:
+    damaged = tuple(name for name, seen in movements.items() if seen is Movement.INVARIANT_VIOLATION)
+    return StoreDamaged(
+        message=f"tables are older than branch {sidecar.branch} shows; the sidecar {sidecar.name} is kept",
+        damaged=damaged,
+        hint="bring back the removed versions, then open the graph again",
+    )

@@ -1,0 +1,105 @@
+"""Finish an operation or take it back, so that it is all there or not at all.
+
+Both ways end in one publish that the manifest's compare-and-swap decides. A roll back first restores every table the
+operation names, moved or not: the restore is a barrier that a writer still alive cannot pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from headgate.errors import Contention
+from headgate.graph.manifest.publisher import Publication, Published, TableAt, publish
+from headgate.graph.manifest.rows import Audit
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.recovery.classify import Movement
+from headgate.graph.recovery.sidecar import Sidecar
+from headgate.graph.storage import CommitRefused, CommitUnknown
+from headgate.graph.store import GraphStore
+
+ACTOR = "headgate:recovery"
+_RESTORES = 20
+
+
+def restore_tables(store: GraphStore, sidecar: Sidecar, state: ManifestState) -> dict[str, TableAt]:
+    """Bring every table the operation names back to its pin; the versions that show the pins' content now."""
+    pins = state.pins(sidecar.branch)
+    restored = {}
+    for planned in sidecar.tables:
+        pin = pins.get(planned.table)
+        at = TableAt(pin.version, pin.fork, pin.rows) if pin else TableAt(planned.expected, planned.fork)
+        restored[planned.table] = replace(at, version=restore_to(store, planned.path, at))
+    return restored
+
+
+def restore_to(store: GraphStore, path: str, at: TableAt) -> int:
+    """Restore until an answer arrives: a restore that landed twice shows the same content."""
+    snapshot = store.tables.open(path, at.version, at.fork)
+    for _ in range(_RESTORES):
+        try:
+            return store.tables.restore(snapshot)
+        except (CommitRefused, CommitUnknown):
+            continue
+    raise Contention(message=f"table {path} could not be restored to version {at.version}", tries=_RESTORES)
+
+
+def publish_roll_back(
+    store: GraphStore,
+    sidecar: Sidecar,
+    restored: Mapping[str, TableAt],
+    *,
+    kind: str,
+    movements: Mapping[str, Movement],
+    by_recovery: bool,
+) -> Published:
+    """Publish the restored pins, with a commit and an audit row; the operation's own commit, if that is there.
+
+    Recovery expects the operation's base to be the head still; a writer that gives up expects what it expected
+    for its publish.
+    """
+    commit = store.ids.new()
+    back = Publication(
+        branch=sidecar.branch,
+        commit=commit,
+        base=sidecar.base,
+        writer="recovery",
+        actor=ACTOR if by_recovery else sidecar.actor,
+        message=f"roll back {sidecar.writer} {sidecar.operation}",
+        content=False,
+        expected={} if by_recovery else sidecar.expected,
+        if_head=True if by_recovery else sidecar.if_head,
+        unless=sidecar.operation,
+        pins=restored,
+        audit=_audit(sidecar, commit, kind, restored, movements),
+    )
+    return publish(store.manifest, back, clock=store.clock)
+
+
+def publish_roll_forward(store: GraphStore, sidecar: Sidecar, movements: Mapping[str, Movement]) -> Published:
+    """The same publish the writer would have made, with the same commit id, plus the audit row."""
+    landed = {planned.table: planned.planned for planned in sidecar.tables}
+    pins = {planned.table: TableAt(planned.planned, planned.fork) for planned in sidecar.tables}
+    forward = sidecar.publication(landed)
+    audit = _audit(sidecar, sidecar.operation, "roll_forward", pins, movements)
+    return publish(store.manifest, replace(forward, audit=audit), clock=store.clock)
+
+
+def _audit(
+    sidecar: Sidecar, commit: str, kind: str, now: Mapping[str, TableAt], movements: Mapping[str, Movement]
+) -> Audit:
+    return Audit(
+        operation_id=sidecar.operation,
+        recovery_kind=kind,
+        recovery_for_actor=sidecar.actor,
+        graph_commit_id=commit,
+        tables=tuple(
+            {
+                "table": planned.table,
+                "from": planned.expected,
+                "to": now[planned.table].version,
+                "outcome": str(movements.get(planned.table, Movement.NO_MOVEMENT)),
+            }
+            for planned in sidecar.tables
+        ),
+    )

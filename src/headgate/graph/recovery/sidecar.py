@@ -1,0 +1,170 @@
+"""The recovery record a writer leaves before its first effect, which is also its branch's write lock.
+
+Its name holds the head it was made on, so it dies when the head moves. The store decides who creates it. Records only
+gain optional fields; one that cannot be read is kept and named, never guessed at.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from headgate.errors import HeadgateError, RecoveryRequired
+from headgate.graph.manifest.publisher import Publication, TableAt
+from headgate.graph.manifest.rows import HeadMark, SchemaRow, TableRow
+from headgate.graph.recovery.owner import Owner
+from headgate.graph.storage.objects import SmallObjects
+
+_log = logging.getLogger(__name__)
+FOLDER = "__recovery"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class PlannedTable:
+    """What an operation does to one table: from the version it expects to the one its transaction makes."""
+
+    table: str
+    path: str
+    expected: int
+    uuid: str
+    rows: int
+    fork: str = ""
+
+    @property
+    def planned(self) -> int:
+        return self.expected + 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sidecar:
+    """Everything needed to finish or undo one operation."""
+
+    operation: str
+    """The commit id it publishes."""
+    branch: str
+    base: HeadMark
+    writer: str
+    actor: str = ""
+    owner: Owner = field(default_factory=Owner)
+    message: str = ""
+    publish_id: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    content: bool = True
+    task: bool = False
+    """A task attempt's: only ever rolled back, since the retry decides."""
+    if_head: bool = False
+    expected_schema: int | None = None
+    tables: tuple[PlannedTable, ...] = ()
+    reads: Mapping[str, TableAt] = field(default_factory=dict)
+    new_tables: tuple[TableRow, ...] = ()
+    schema: SchemaRow | None = None
+    format: int = FORMAT
+
+    @property
+    def name(self) -> str:
+        return f"{FOLDER}/{quote(self.branch, safe='')}/{self.base}.json"
+
+    @property
+    def expected(self) -> dict[str, TableAt]:
+        """The pins this operation rests on: of the tables it changes and of those it only read."""
+        return {**self.reads, **{at.table: TableAt(at.expected, at.fork) for at in self.tables}}
+
+    def publication(self, landed: Mapping[str, int]) -> Publication:
+        """The publish that finishes the operation, with the versions its tables became."""
+        return Publication(
+            branch=self.branch,
+            commit=self.operation,
+            base=self.base,
+            writer=self.writer,
+            actor=self.actor,
+            message=self.message,
+            publish_id=self.publish_id,
+            metadata=self.metadata,
+            content=self.content,
+            expected=self.expected,
+            expected_schema=self.expected_schema,
+            if_head=self.if_head,
+            pins={at.table: TableAt(landed[at.table], at.fork, at.rows) for at in self.tables},
+            tables=self.new_tables,
+            schema=self.schema,
+        )
+
+    def to_json(self) -> bytes:
+        return json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @classmethod
+    def from_json(cls, name: str, data: bytes) -> Sidecar:
+        try:
+            found: dict[str, Any] = json.loads(data)
+            if found.get("format", 0) > FORMAT:
+                raise RecoveryRequired(
+                    message=f"the sidecar {name} was written by a newer version of Headgate",
+                    hint="recover with that version, or install it here",
+                )
+            known = {key: value for key, value in found.items() if key in cls.__dataclass_fields__}
+            known["base"] = HeadMark(**known["base"])
+            known["owner"] = Owner(**known.get("owner", {}))
+            known["tables"] = tuple(PlannedTable(**at) for at in known.get("tables", ()))
+            known["reads"] = {key: TableAt(**at) for key, at in known.get("reads", {}).items()}
+            known["new_tables"] = tuple(TableRow(**row) for row in known.get("new_tables", ()))
+            known["schema"] = SchemaRow(**known["schema"]) if known.get("schema") else None
+            return cls(**known)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise RecoveryRequired(
+                message=f"the sidecar {name} cannot be read: {error}",
+                hint="reads still work; `headgate repair` sets it aside on request",
+            ) from error
+
+
+@dataclass(frozen=True)
+class FoundSidecar:
+    sidecar: Sidecar
+    modified: datetime
+
+
+class Sidecars:
+    """The sidecars of one graph. A failure of the store is an error here, never an absence."""
+
+    def __init__(self, objects: SmallObjects) -> None:
+        self._objects = objects
+
+    def create(self, sidecar: Sidecar) -> bool:
+        """Take the branch's lock; False if another operation holds it. A lost answer is read back."""
+        try:
+            if self._objects.put_if_absent(sidecar.name, sidecar.to_json()):
+                return True
+        except HeadgateError:
+            if not self._is_ours(sidecar):
+                raise
+            return True
+        return self._is_ours(sidecar)
+
+    def _is_ours(self, sidecar: Sidecar) -> bool:
+        data = self._objects.get(sidecar.name)
+        return data is not None and data == sidecar.to_json()
+
+    def find(self, branch: str | None = None) -> list[FoundSidecar]:
+        """The sidecars of a branch, or of all, in the order of their bases."""
+        folder = FOLDER if branch is None else f"{FOLDER}/{quote(branch, safe='')}"
+        out = []
+        for stored in self._objects.list(folder):
+            data = self._objects.get(stored.name)
+            if data is not None:
+                out.append(FoundSidecar(Sidecar.from_json(stored.name, data), stored.modified))
+        return out
+
+    def delete(self, sidecar: Sidecar) -> None:
+        """Release the lock. What cannot be deleted is left: the next write finds it settled."""
+        try:
+            self._objects.delete(sidecar.name)
+        except HeadgateError as error:
+            _log.warning("the sidecar %s was not deleted and is left to the next write: %s", sidecar.name, error)
+
+    def now(self) -> datetime:
+        return self._objects.now()

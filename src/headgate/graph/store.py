@@ -1,0 +1,74 @@
+"""A graph's parts, opened once and handed around: where it is, its tables, its manifest, its sidecars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from threading import Lock
+
+from headgate.clock import SYSTEM_CLOCK, Clock
+from headgate.graph.manifest import Manifest
+from headgate.graph.manifest.format import check_format
+from headgate.graph.recovery.sidecar import Sidecars
+from headgate.graph.storage import Location, SmallObjects, TableStore, open_objects
+from headgate.ids import ULIDS, IdSource
+
+
+@dataclass(frozen=True)
+class Patience:
+    """When it is polite to act, in seconds. Safety rests on none of these."""
+
+    write_timeout: float = 60.0
+    """How long a write goes on waiting for the branch before it gives up."""
+    sidecar_age: timedelta = timedelta(seconds=60)
+    """The age at which a sidecar of a writer that cannot be asked is taken for left behind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphStore:
+    location: Location
+    manifest: Manifest
+    tables: TableStore
+    objects: SmallObjects
+    clock: Clock = SYSTEM_CLOCK
+    ids: IdSource = ULIDS
+    patience: Patience = Patience()
+    locks: Locks = field(default_factory=lambda: Locks())
+
+    @property
+    def sidecars(self) -> Sidecars:
+        return Sidecars(self.objects)
+
+    @classmethod
+    def open(
+        cls, location: Location, *, clock: Clock = SYSTEM_CLOCK, ids: IdSource = ULIDS, patience: Patience | None = None
+    ) -> GraphStore:
+        """The graph at a location, whatever branch; refuses formats it does not know."""
+        manifest = Manifest.open(location)
+        check_format(manifest.state())
+        return cls(
+            location=location,
+            manifest=manifest,
+            tables=TableStore(location),
+            objects=open_objects(location),
+            clock=clock,
+            ids=ids,
+            patience=patience or Patience(),
+        )
+
+
+class Locks:
+    """Queues of this process, one per name: they only spare local callers a lost race."""
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._named: dict[str, Lock] = {}
+
+    def named(self, name: str) -> Lock:
+        with self._guard:
+            return self._named.setdefault(name, Lock())
+
+    def all_of(self, names: Mapping[str, object] | list[str]) -> list[Lock]:
+        """The locks of several names, in the one order in which everybody takes them."""
+        return [self.named(name) for name in sorted(set(names))]

@@ -1,0 +1,255 @@
+"""The phases of a write: lock the branch with a sidecar, commit each table, publish, release.
+
+    A  create the sidecar, put-if-absent; the head must still be its base
+    B  commit each table's transaction
+    C  publish the manifest
+    D  delete the sidecar
+
+Before A nothing is visible and nothing needs undoing. After A the write ends in one of four ways: published; a
+Conflict that was read in the manifest, with its effects undone; given up, with its own roll back published; or
+OutcomeUnknown, with the sidecar left to recovery.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from headgate.errors import Conflict, Contention, ExpectedHeadMismatch, ExpectedVersionMismatch, OutcomeUnknown
+from headgate.failpoints import Failpoint, failpoint
+from headgate.graph.manifest.publisher import Published, TableAt, find_publish, publish, version_mismatch
+from headgate.graph.manifest.rows import Commit, Head
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.manifest.upkeep import keep_compact
+from headgate.graph.recovery.heal import heal
+from headgate.graph.recovery.owner import at_work, this_process
+from headgate.graph.recovery.roll import publish_roll_back, restore_tables, restore_to
+from headgate.graph.recovery.sidecar import PlannedTable, Sidecar
+from headgate.graph.storage import CommitRefused, CommitUnknown
+from headgate.graph.store import GraphStore
+from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
+
+PREPARED_AGAIN = 8
+"""How often an insert-only write that lost a race before any effect is prepared anew."""
+_LANDINGS = 20
+
+Prepare = Callable[[ManifestState], Prepared | None]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a write did: its commit, or the head if it changed nothing."""
+
+    commit: str
+    changed: bool
+    repeated: bool = False
+    """An earlier write with the same publish id made the commit."""
+    row: Commit | None = field(default=None, repr=False)
+
+
+class _Waiting:
+    """Growing, uneven pauses until a deadline."""
+
+    def __init__(self, store: GraphStore) -> None:
+        self._clock = store.clock
+        self._until = store.clock.monotonic() + store.patience.write_timeout
+        self._pause = 0.002
+
+    def pause(self, why: str) -> None:
+        if self._clock.monotonic() > self._until:
+            raise Contention(message=why, hint="try again later")
+        time.sleep(self._pause * random.uniform(0.5, 1.5))
+        self._pause = min(self._pause * 2, 0.25)
+
+
+def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written:
+    """Prepare a write on the branch's head and make it visible, as one commit or not at all."""
+    waiting = _Waiting(store)
+    prepared: Prepared | None = None
+    times = 0
+    while True:
+        heal(store, request.branch)
+        state = store.manifest.state()
+        head = state.head(request.branch)
+        if request.publish_id and (first := find_publish(store.manifest, state, request.publish_id)):
+            return Written(first.id, changed=False, repeated=True, row=first)
+        _check_condition(request, head)
+        if prepared is not None and prepared.moved(state, request.branch):
+            if not prepared.insert_only or times > PREPARED_AGAIN:
+                raise _lost(state, prepared, request.branch)
+            prepared = None
+        if prepared is None:
+            prepared, times = prepare(state), times + 1
+            if prepared is None:
+                return Written(head.commit, changed=False)
+            failpoint(Failpoint.GRAPH_STAGED)
+        sidecar = _sidecar(store, request, prepared, head)
+        with store.locks.named(f"phases:{request.branch}"), at_work(sidecar.operation):
+            if store.sidecars.create(sidecar):
+                failpoint(Failpoint.GRAPH_SIDECAR_CREATED)
+                done = _phases(store, sidecar, prepared, waiting)
+                if done is not None:
+                    return done
+                continue
+        waiting.pause(f"another writer holds branch {request.branch}")
+
+
+def _check_condition(request: WriteRequest, head: Head) -> None:
+    if request.if_commit and head.commit != request.if_commit:
+        raise ExpectedHeadMismatch(
+            message=f"branch {request.branch} is not at the commit this write is conditional on",
+            branch=request.branch,
+            expected=request.if_commit,
+            actual=head.commit,
+            hint="read the new head and write again",
+        )
+
+
+def _lost(state: ManifestState, prepared: Prepared, branch: str) -> Conflict:
+    table, expected, actual = prepared.moved(state, branch) or ("", 0, None)
+    if table == "schema":
+        return ExpectedVersionMismatch(
+            message=f"the schema of branch {branch} has changed since this write was prepared",
+            table="schema",
+            expected=expected,
+            actual=actual,
+            hint="read the new schema and write again",
+        )
+    return version_mismatch(state, table, expected=expected, actual=actual)
+
+
+def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head: Head) -> Sidecar:
+    return Sidecar(
+        operation=store.ids.new(),
+        branch=request.branch,
+        base=head.mark,
+        writer=request.writer,
+        actor=request.actor,
+        owner=this_process(),
+        message=request.message,
+        publish_id=request.publish_id,
+        metadata=dict(request.metadata),
+        content=prepared.content,
+        task=request.task,
+        if_head=bool(request.if_commit),
+        expected_schema=prepared.schema_order,
+        tables=tuple(
+            PlannedTable(
+                table=change.table,
+                path=change.at.path,
+                fork=change.at.fork,
+                expected=change.at.version,
+                uuid=change.staged.uuid,
+                rows=change.staged.rows,
+            )
+            for change in prepared.changes
+        ),
+        reads=prepared.reads,
+        new_tables=prepared.new_tables,
+        schema=prepared.schema,
+    )
+
+
+def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _Waiting) -> Written | None:
+    """Phases B to D under the lock; None if the head had moved before the lock was taken."""
+    try:
+        if store.manifest.state().head(sidecar.branch).mark != sidecar.base:
+            store.sidecars.delete(sidecar)
+            return None
+        landed = {}
+        for change in prepared.changes:
+            landed[change.table] = land(store, change)
+            failpoint(Failpoint.GRAPH_BETWEEN_TABLES)
+        failpoint(Failpoint.GRAPH_TABLES_COMMITTED)
+        published = _publish(store, sidecar, landed, waiting)
+    except (Conflict, _Repeated) as lost:
+        _undo(store, sidecar)
+        if isinstance(lost, _Repeated):
+            return Written(lost.first.id, changed=False, repeated=True, row=lost.first)
+        raise
+    except OutcomeUnknown:
+        raise
+    except BaseException as error:
+        published_after_all = give_up(store, sidecar, error)
+        if published_after_all is None:
+            raise
+        published = published_after_all
+    failpoint(Failpoint.GRAPH_PUBLISHED)
+    keep_compact(store.manifest, published.state)
+    store.sidecars.delete(sidecar)
+    return Written(published.commit.id, changed=True, row=published.commit)
+
+
+class _Repeated(Exception):
+    """Another write with the same publish id was published first."""
+
+    def __init__(self, first: Commit) -> None:
+        super().__init__(first.id)
+        self.first = first
+
+
+def _publish(store: GraphStore, sidecar: Sidecar, landed: dict[str, int], waiting: _Waiting) -> Published:
+    while True:
+        try:
+            published = publish(store.manifest, sidecar.publication(landed), clock=store.clock)
+        except Contention as error:
+            waiting.pause(error.message)
+            continue
+        if published.repeated:
+            raise _Repeated(published.commit)
+        return published
+
+
+def land(store: GraphStore, change: TableChange) -> int:
+    """Commit a table's transaction right above its pin's content; the version it became.
+
+    Only the holder of the branch's lock may do this: whatever lies above the pin is residue of writers that were
+    never published, and is restored away.
+    """
+    at, staged = change.at, change.staged
+    for _ in range(_LANDINGS):
+        wanted = staged.read_version + 1
+        try:
+            landed = store.tables.commit(at, staged) == wanted
+        except CommitRefused:
+            landed = False
+        except CommitUnknown:
+            landed = store.tables.transaction_uuid(at.path, wanted, at.fork) == staged.uuid
+        if landed:
+            return wanted
+        restored = restore_to(store, change.at.path, TableAt(change.at.version, change.at.fork))
+        at = store.tables.open(change.at.path, restored, change.at.fork)
+        staged = change.staged.retargeted(restored)
+    raise Contention(message=f"table {change.at.path} kept moving under its branch's lock", tries=_LANDINGS)
+
+
+def _undo(store: GraphStore, sidecar: Sidecar) -> None:
+    """Take a lost write's effects back, to the pins that won, and release the lock."""
+    restore_tables(store, sidecar, store.manifest.state())
+    store.sidecars.delete(sidecar)
+
+
+def give_up(store: GraphStore, sidecar: Sidecar, why: BaseException) -> Published | None:
+    """End a write that stops after its sidecar exists. None: it is rolled back for good. Else: it was published.
+
+    A recoverer may have read the sidecar already and roll the write forward; only a publish of the roll back, or a
+    moved expectation, proves that it can not.
+    """
+    try:
+        restored = restore_tables(store, sidecar, store.manifest.state())
+        ended = publish_roll_back(store, sidecar, restored, kind="given_up", movements={}, by_recovery=False)
+    except Conflict:
+        store.sidecars.delete(sidecar)
+        return None
+    except Exception as error:
+        raise OutcomeUnknown(
+            message=f"a write on branch {sidecar.branch} stopped ({why!r}) and could not be rolled back: {error}",
+            publish_id=sidecar.operation,
+            hint="the next write to the branch finishes or undoes it; look for this commit in the branch's log",
+        ) from why
+    if ended.commit.id == sidecar.operation:
+        return ended
+    store.sidecars.delete(sidecar)
+    return None

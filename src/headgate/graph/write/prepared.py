@@ -1,0 +1,64 @@
+"""A write that is ready to be committed: its staged transactions, and everything they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from headgate.graph.manifest.publisher import TableAt
+from headgate.graph.manifest.rows import SchemaRow, TableRow
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.storage import Staged, TableSnapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteRequest:
+    """What a caller says about a write, besides its changes."""
+
+    branch: str = "main"
+    writer: str = "mutate"
+    actor: str = ""
+    message: str = ""
+    publish_id: str = ""
+    if_commit: str = ""
+    """The head this write is conditional on; empty if it is not."""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    task: bool = False
+
+
+@dataclass(frozen=True)
+class TableChange:
+    """One table's transaction, and the version it was staged on."""
+
+    table: str
+    at: TableSnapshot
+    staged: Staged
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    changes: tuple[TableChange, ...]
+    reads: Mapping[str, TableAt] = field(default_factory=dict)
+    """The tables that validation read besides those it changes."""
+    schema_order: int
+    insert_only: bool = False
+    """It rests on no row it has seen: it may be prepared again on a newer state."""
+    content: bool = True
+    new_tables: tuple[TableRow, ...] = ()
+    schema: SchemaRow | None = None
+
+    @property
+    def expected(self) -> dict[str, TableAt]:
+        changed = {change.table: TableAt(change.at.version, change.at.fork) for change in self.changes}
+        return {**self.reads, **changed}
+
+    def moved(self, state: ManifestState, branch: str) -> tuple[str, int, int | None] | None:
+        """The first table that is not where this was prepared (name, expected, actual); None if all are."""
+        if state.schema(branch).order != self.schema_order:
+            return "schema", self.schema_order, state.schema(branch).order
+        pins = state.pins(branch)
+        for table, at in self.expected.items():
+            pin = pins.get(table)
+            if pin is None or (pin.version, pin.fork) != (at.version, at.fork):
+                return table, at.version, pin.version if pin else None
+        return None
