@@ -4,7 +4,7 @@
 `lookup` finds rows by id, `lance_errors` gives Lance's messages a meaning. No other folder imports Lance to write.
 """
 
-from headgate.graph.storage.changes import Staged
+from headgate.graph.storage.changes import Part, Staged
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import SmallObjects, StoredObject, open_objects
 from headgate.graph.storage.tables import CommitRefused, CommitUnknown, TableSnapshot, TableStore
@@ -13,6 +13,7 @@ __all__ = [
     "CommitRefused",
     "CommitUnknown",
     "Location",
+    "Part",
     "SmallObjects",
     "Staged",
     "StoredObject",

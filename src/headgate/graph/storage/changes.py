@@ -20,3 +20,14 @@ class Staged:
     def retargeted(self, version: int) -> Staged:
         """The same transaction on a version with the same content as the one it was staged on."""
         return replace(self, read_version=version)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that have been written for a later transaction. Opaque: only the table store looks inside."""
+
+    fragments: tuple[Any, ...] = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        return sum(fragment.num_rows for fragment in self.fragments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -20,7 +20,7 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
-from headgate.graph.storage.changes import Staged
+from headgate.graph.storage.changes import Part, Staged
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
 
@@ -113,20 +113,23 @@ class TableStore:
             raise as_error(error, doing=f"create table {path}") from error
         return self._keep(path, "", dataset).version
 
+    def write_part(self, at: TableSnapshot, rows: pa.Table | pa.RecordBatchReader) -> Part:
+        """Write rows where nobody reads yet. A reader is drained: a part that fails needs a fresh one."""
+        try:
+            return Part(tuple(_write(at, rows)))
+        except Exception as error:
+            raise as_error(error, doing=f"write rows for table {at.path}") from error
+
     def stage(
-        self,
-        at: TableSnapshot,
-        *,
-        add: pa.Table | pa.RecordBatchReader | None = None,
-        remove: Iterable[int] = (),
+        self, at: TableSnapshot, *, add: pa.Table | None = None, parts: Sequence[Part] = (), remove: Iterable[int] = ()
     ) -> Staged:
-        """Remove rows by address and add others, as one transaction. A reader is drained: hand in a fresh one."""
+        """Remove rows by address and add others, as one transaction."""
         removed = list(remove)
         try:
             gone: dict[int, list[int]] = {}
             for address in removed:
                 gone.setdefault(address >> 32, []).append(address & _OFFSET)
-            dropped = [] if isinstance(add, pa.RecordBatchReader) else _small_fragments(at)
+            dropped = _small_fragments(at)
             folded = _rows_kept(at, dropped, gone)
             updated = []
             for number in gone.keys() - set(dropped):
@@ -135,11 +138,11 @@ class TableStore:
                     dropped.append(number)
                 else:
                     updated.append(fragment)
-            new = self._write(at, folded, add)
+            new = _write(at, *(rows for rows in (folded, add) if rows is not None))
+            new += [fragment for part in parts for fragment in part.fragments]
         except Exception as error:
             raise as_error(error, doing=f"stage a change to table {at.path}") from error
-        written = sum(fragment.num_rows for fragment in new)
-        rows = at.rows - len(removed) + written - (0 if folded is None else folded.num_rows)
+        rows = at.rows - len(removed) + _count(new) - (0 if folded is None else folded.num_rows)
         operation: Any
         if not updated and not dropped:
             operation = LanceOperation.Append(new)
@@ -151,14 +154,15 @@ class TableStore:
             )
         return Staged(str(uuid4()), at.version, rows, operation)
 
-    def stage_overwrite(self, at: TableSnapshot, rows: pa.Table | pa.RecordBatchReader) -> Staged:
+    def stage_overwrite(self, at: TableSnapshot, *, add: pa.Table | None = None, parts: Sequence[Part] = ()) -> Staged:
         """Replace every row, by none if there are none."""
         try:
-            new = self._write(at, None, rows)
+            new = [] if add is None else _write(at, add)
+            new += [fragment for part in parts for fragment in part.fragments]
             operation = LanceOperation.Overwrite(at.dataset.schema, new)
         except Exception as error:
             raise as_error(error, doing=f"stage an overwrite of table {at.path}") from error
-        return Staged(str(uuid4()), at.version, sum(fragment.num_rows for fragment in new), operation)
+        return Staged(str(uuid4()), at.version, _count(new), operation)
 
     def stage_index(self, at: TableSnapshot, column: str) -> Staged | None:
         """An ordered index over a column's present rows; None if it has one already or there are no rows."""
@@ -219,17 +223,22 @@ class TableStore:
                 self._open.popitem(last=False)
         return snapshot
 
-    def _write(
-        self, at: TableSnapshot, folded: pa.Table | None, add: pa.Table | pa.RecordBatchReader | None
-    ) -> list[Any]:
-        schema = at.dataset.schema
-        if isinstance(add, pa.Table):
-            add = add.cast(schema)
-        if folded is not None and folded.num_rows:
-            add = folded if add is None else pa.concat_tables([folded, add])
-        if add is None or (isinstance(add, pa.Table) and add.num_rows == 0):
-            return []
-        return list(write_fragments(add, at.dataset, schema=schema, mode="append"))
+
+def _write(at: TableSnapshot, *rows: pa.Table | pa.RecordBatchReader) -> list[Any]:
+    """New fragments with these rows, in the table's own shape; none for no rows."""
+    schema = at.dataset.schema
+    tables = [part.cast(schema) for part in rows if isinstance(part, pa.Table) and part.num_rows]
+    readers = [part for part in rows if isinstance(part, pa.RecordBatchReader)]
+    sources = [pa.concat_tables(tables)] if tables else []
+    return [
+        fragment
+        for source in [*sources, *readers]
+        for fragment in write_fragments(source, at.dataset, schema=schema, mode="append")
+    ]
+
+
+def _count(fragments: Iterable[Any]) -> int:
+    return sum(fragment.num_rows for fragment in fragments)
 
 
 def _small_fragments(at: TableSnapshot) -> list[int]:
