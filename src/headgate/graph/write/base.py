@@ -1,0 +1,89 @@
+"""The state a write is made from: one commit's schema and pinned tables, which nothing changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+from headgate.errors import NotFound
+from headgate.graph.manifest.publisher import TableAt
+from headgate.graph.manifest.rows import Pin, TableRow
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.read.source import TableVersion
+from headgate.graph.schema.model import Schema, TableType
+from headgate.graph.schema.serial import schema_from_json
+from headgate.graph.storage import TableSnapshot
+from headgate.graph.store import GraphStore
+
+if TYPE_CHECKING:
+    from lance import LanceDataset
+
+_parse = lru_cache(maxsize=32)(schema_from_json)
+
+
+@dataclass(frozen=True)
+class Base:
+    """A graph at one commit of one branch: also what queries read."""
+
+    store: GraphStore = field(repr=False)
+    branch: str
+    commit: str
+    order: int
+    schema_order: int
+    schema: Schema = field(repr=False)
+    tables: dict[str, tuple[TableRow, Pin]] = field(repr=False)
+    """By the name of the type."""
+
+    @classmethod
+    def of(cls, store: GraphStore, state: ManifestState, branch: str) -> Base:
+        """The head of a branch."""
+        head = state.head(branch)
+        return cls.at(store, state, branch, commit=head.commit, order=None)
+
+    @classmethod
+    def at(cls, store: GraphStore, state: ManifestState, branch: str, *, commit: str, order: int | None) -> Base:
+        row = state.schema(branch, order)
+        schema = _parse(row.schema)
+        names = {table.id: table.name for table in schema.tables()}
+        tables = {}
+        for name, pin in state.pins(branch, order).items():
+            table = state.table(name)
+            if table.type_id in names:
+                tables[names[table.type_id]] = (table, pin)
+        reached = state.head(branch).order if order is None else order
+        return cls(store, branch, commit, reached, row.order, schema, tables)
+
+    def type(self, name: str) -> TableType:
+        found = self.schema.find(name)
+        if found is None:
+            known = ", ".join(table.name for table in self.schema.tables())
+            raise NotFound(message=f"there is no type {name}", kind="type", name=name, hint=f"the graph has: {known}")
+        return found
+
+    def snapshot(self, name: str) -> TableSnapshot:
+        """A type's table at its pinned version."""
+        self.type(name)
+        row, pin = self.tables[name]
+        return self.store.tables.open(row.path, pin.version, pin.fork)
+
+    def table_key(self, name: str) -> str:
+        return self.tables[name][0].table
+
+    def pinned(self, name: str) -> TableAt:
+        pin = self.tables[name][1]
+        return TableAt(pin.version, pin.fork, pin.rows)
+
+    # -------- as the read side's source
+
+    def dataset(self, type_name: str) -> LanceDataset:
+        return self.snapshot(type_name).dataset
+
+    def cache_key(self, type_name: str) -> TableVersion:
+        row, pin = self.tables[type_name]
+        return TableVersion(f"{self.store.location}/{row.path}@{pin.fork}", pin.version)
+
+    @cached_property
+    def rows(self) -> dict[str, int]:
+        """How many rows each type has."""
+        return {name: pin.rows for name, (_, pin) in self.tables.items()}
