@@ -1,1 +1,14 @@
-"""Typed tables published through one manifest: schema, queries, staging, publisher."""
+"""Typed tables published through one manifest: schema, queries, staging, publisher.
+
+`graph.open(uri)` and `graph.init(uri, schema)` give a `Graph`: `snapshot` and `query` read it at a commit, `mutate`,
+`load` and `transaction` change it, each as one commit that is visible whole or not at all.
+"""
+
+from headgate.graph.graph import Graph, Mutated
+from headgate.graph.graph import init_graph as init
+from headgate.graph.graph import open_graph as open  # noqa: A004 - read as graph.open
+from headgate.graph.store import Patience
+from headgate.graph.write.commit import Written
+from headgate.graph.write.transaction import Transaction
+
+__all__ = ["Graph", "Mutated", "Patience", "Transaction", "Written", "init", "open"]

@@ -52,8 +52,7 @@ class Manifest:
     def create(cls, location: Location, rows: Iterable[Row]) -> Manifest:
         """A new manifest whose first version holds these rows; one of two that race loses."""
         uri, options = location.child(NAME), dict(location.options) or None
-        if find(location) is not None:
-            raise _taken(location)
+        refuse_taken(location)
         History(location).create()
         try:
             fragments = write_fragments(encode(rows), uri, schema=COLUMNS, mode="create", storage_options=options)
@@ -162,7 +161,7 @@ class Manifest:
                 return False
             base = self._dataset.checkout_version(state.version)
             fragments = [fragment.metadata for fragment in base.get_fragments()]
-            landed = self._commit(base, LanceOperation.Merge(fragments, base.schema))
+            landed = self._commit(base, LanceOperation.Merge(fragments, base.lance_schema))
             self._state = ManifestState(landed, state.rows) if landed == state.version + 1 else None
             return self._state is not None
 
@@ -225,6 +224,12 @@ def find(location: Location) -> LanceDataset | None:
         if classify(error) is LanceProblem.MISSING:
             return None
         raise as_error(error, doing=f"open the graph at {location}") from error
+
+
+def refuse_taken(location: Location) -> None:
+    """Raise if there is a graph at a place."""
+    if find(location) is not None:
+        raise _taken(location)
 
 
 def _taken(location: Location) -> AlreadyExists:

@@ -264,4 +264,4 @@ def _rows_kept(at: TableSnapshot, numbers: list[int], gone: dict[int, list[int]]
     rows = at.dataset.scanner(fragments=fragments, with_row_address=True).to_table()
     leaving = pa.array([n << 32 | offset for n in numbers for offset in gone.get(n, ())], pa.uint64())
     kept = rows.filter(pc.invert(pc.is_in(rows["_rowaddr"], leaving))) if len(leaving) else rows
-    return kept.drop_columns(["_rowaddr"]).cast(at.dataset.schema)
+    return kept.select(at.dataset.schema.names).cast(at.dataset.schema)

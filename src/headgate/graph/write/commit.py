@@ -76,15 +76,16 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written
         if request.publish_id and (first := find_publish(store.manifest, state, request.publish_id)):
             return Written(first.id, changed=False, repeated=True, row=first)
         _check_condition(request, head)
-        if prepared is not None and prepared.moved(state, request.branch):
-            if not prepared.insert_only or times > PREPARED_AGAIN:
-                raise _lost(state, prepared, request.branch)
-            prepared = None
         if prepared is None:
             prepared, times = prepare(state), times + 1
             if prepared is None:
                 return Written(head.commit, changed=False)
             failpoint(Failpoint.GRAPH_STAGED)
+        if prepared.moved(state, request.branch):
+            if not prepared.insert_only or times > PREPARED_AGAIN:
+                raise _lost(state, prepared, request.branch)
+            prepared = None
+            continue
         sidecar = _sidecar(store, request, prepared, head)
         with store.locks.named(f"phases:{request.branch}"), at_work(sidecar.operation):
             if store.sidecars.create(sidecar):

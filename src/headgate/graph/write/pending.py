@@ -185,5 +185,3 @@ def _without(rows: pa.Table, ids: pa.Array | pa.ChunkedArray) -> pa.Table:
     if not rows.num_rows or not len(taken):
         return rows
     return rows.filter(pc.invert(pc.is_in(rows[ID], taken)))
-
-

@@ -16,7 +16,7 @@ _TOLD = 100
 """Rejected rows that an error lists one by one."""
 
 
-def prepare_pending(base: Base, pending: Pending) -> Prepared | None:
+def prepare_pending(base: Base, pending: Pending, *, insert_only: bool) -> Prepared | None:
     """Check and stage what is pending; None if nothing would change."""
     tables = pending.tables()
     if not tables:
@@ -33,7 +33,7 @@ def prepare_pending(base: Base, pending: Pending) -> Prepared | None:
         gone = evaluation.replaced[name][ADDRESS].to_pylist()
         if table.added.num_rows or gone:
             staged[name] = base.store.tables.stage(table.at, add=table.added, remove=gone)
-    return prepared(base, deltas, evaluation, staged, insert_only=pending.insert_only)
+    return prepared(base, deltas, evaluation, staged, insert_only=insert_only)
 
 
 def prepared(
@@ -48,9 +48,7 @@ def prepared(
         return None
     read = evaluation.reads | (deltas.keys() - staged.keys())
     return Prepared(
-        changes=tuple(
-            TableChange(base.table_key(name), deltas[name].at, change) for name, change in staged.items()
-        ),
+        changes=tuple(TableChange(base.table_key(name), deltas[name].at, change) for name, change in staged.items()),
         reads={base.table_key(name): base.pinned(name) for name in sorted(read)},
         schema_order=base.schema_order,
         insert_only=insert_only,
@@ -83,5 +81,3 @@ def refuse(rejected: Sequence[Rejection]) -> None:
         problems=problems,
         hint="correct them; nothing was written",
     )
-
-

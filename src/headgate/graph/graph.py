@@ -1,0 +1,218 @@
+"""A graph, opened: read it at a commit, change it in one step or in a transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from headgate.clock import SYSTEM_CLOCK, Clock
+from headgate.errors import InvalidInput, Unsupported
+from headgate.graph.manifest.rows import Commit
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.manifest.travel import commit_at, commit_at_time, history_of, state_at
+from headgate.graph.recovery.heal import heal
+from headgate.graph.schema.model import Schema
+from headgate.graph.storage import Location
+from headgate.graph.store import GraphStore, Patience
+from headgate.graph.write.base import Base
+from headgate.graph.write.commit import Written, write
+from headgate.graph.write.create import create_graph
+from headgate.graph.write.mutate import Affected, apply
+from headgate.graph.write.pending import Pending
+from headgate.graph.write.prepare import prepare_pending
+from headgate.graph.write.prepared import Prepared, WriteRequest
+from headgate.graph.write.statements import mutation
+from headgate.graph.write.transaction import Transaction
+from headgate.ids import ULIDS, IdSource
+
+Mode = Literal["rw", "ro"]
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class Mutated:
+    """What a mutation did: its commit (the head, if nothing changed) and how many rows it touched."""
+
+    commit: str
+    changed: bool
+    affected: Affected
+    repeated: bool = False
+
+
+class Graph:
+    """One graph. Threads may share it; close it, or use it as a context manager, to let its handles go."""
+
+    def __init__(self, store: GraphStore, mode: Mode) -> None:
+        self._store = store
+        self._mode = mode
+
+    @property
+    def uri(self) -> str:
+        return str(self._store.location)
+
+    @property
+    def mode(self) -> Mode:
+        return self._mode
+
+    # -------- looking
+
+    def head(self, branch: str = MAIN) -> Commit:
+        state = self._store.manifest.state()
+        return commit_at(self._store.manifest, state, state.head(branch).commit)
+
+    def branches(self) -> tuple[str, ...]:
+        return self._store.manifest.state().branches
+
+    def commit(self, ref: str) -> Commit:
+        return commit_at(self._store.manifest, self._store.manifest.state(), ref)
+
+    def log(self, branch: str = MAIN) -> Iterator[Commit]:
+        """The commits of a branch, newest first."""
+        return history_of(self._store.manifest, self._store.manifest.state(), branch)
+
+    def schema(self, branch: str = MAIN) -> Schema:
+        return self.base(branch=branch).schema
+
+    def base(self, *, branch: str | None = None, commit: str | None = None, time: datetime | None = None) -> Base:
+        """The graph at the head of a branch, at a commit, or as a branch was at a time."""
+        manifest = self._store.manifest
+        state = manifest.state()
+        if commit is not None:
+            if branch is not None or time is not None:
+                raise InvalidInput(message="a commit already says what to read", hint="give commit, branch or time")
+            found = commit_at(manifest, state, commit)
+        elif time is not None:
+            found = commit_at_time(manifest, state, branch or MAIN, time)
+        else:
+            return Base.of(self._store, state, branch or MAIN)
+        past = state_at(manifest, state, found)
+        return Base.at(self._store, past, found.branch, commit=found.id, order=found.order)
+
+    # -------- changing
+
+    def mutate(
+        self,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str = "",
+        branch: str = MAIN,
+        actor: str = "",
+        message: str = "",
+        publish_id: str = "",
+        if_commit: str = "",
+    ) -> Mutated:
+        """Run a mutation query as one commit."""
+        self._check_writable()
+        request = WriteRequest(
+            branch=branch,
+            writer="mutate",
+            actor=actor,
+            message=message,
+            publish_id=publish_id,
+            if_commit=if_commit,
+        )
+        affected = Affected()
+
+        def prepare(state: ManifestState) -> Prepared | None:
+            nonlocal affected
+            base = Base.of(self._store, state, branch)
+            pending = Pending(base.schema, base.snapshot)
+            affected = apply(pending, checked.bind(params), self._store.ids)
+            return prepare_pending(base, pending, insert_only=pending.insert_only)
+
+        base = Base.of(self._store, self._store.manifest.known(), branch)
+        checked = mutation(text, base.schema, name=name)
+        touched = {statement.table.name for statement in checked.statements}
+        with ExitStack() as queues:
+            for lock in self._store.locks.all_of([f"{branch}/{table}" for table in touched]):
+                queues.enter_context(lock)
+            written = write(self._store, request, prepare)
+        return Mutated(written.commit, written.changed, affected, written.repeated)
+
+    def transaction(
+        self,
+        *,
+        branch: str = MAIN,
+        actor: str = "",
+        message: str = "",
+        publish_id: str = "",
+        if_commit: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> Transaction:
+        """Changes that are made on the present head and published together."""
+        self._check_writable()
+        request = WriteRequest(
+            branch=branch,
+            writer="transaction",
+            actor=actor,
+            message=message,
+            publish_id=publish_id,
+            if_commit=if_commit,
+            metadata=metadata or {},
+        )
+        return Transaction(self._store, self.base(branch=branch), request)
+
+    # -------- ending
+
+    def close(self) -> None:
+        """Let go of what is held open. A graph needs no more than that."""
+
+    def __enter__(self) -> Graph:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Graph({self.uri!r}, mode={self._mode!r})"
+
+    def _check_writable(self) -> None:
+        if self._mode == "ro":
+            raise Unsupported(
+                message=f"the graph at {self.uri} is open for reading only", hint='open it with mode="rw"'
+            )
+
+
+def open_graph(
+    uri: str | Path,
+    mode: Mode = "rw",
+    *,
+    options: Mapping[str, str] | None = None,
+    patience: Patience | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    ids: IdSource = ULIDS,
+) -> Graph:
+    """The graph at an address. Read-write, it first settles what dead writers left; read-only it changes nothing."""
+    if mode not in ("rw", "ro"):
+        raise InvalidInput(message=f"mode is {mode!r}", hint='use "rw" or "ro"')
+    store = GraphStore.open(Location.parse(uri, options), clock=clock, ids=ids, patience=patience)
+    if mode == "rw":
+        heal(store)
+    return Graph(store, mode)
+
+
+def init_graph(
+    uri: str | Path,
+    schema: str,
+    *,
+    actor: str = "",
+    message: str = "",
+    options: Mapping[str, str] | None = None,
+    clock: Clock = SYSTEM_CLOCK,
+    ids: IdSource = ULIDS,
+) -> Graph:
+    """A new graph with the schema that a text declares and no rows."""
+    location = Location.parse(uri, options)
+    create_graph(location, schema, actor=actor, message=message, clock=clock, ids=ids)
+    return open_graph(uri, options=options, clock=clock, ids=ids)
+
+
+__all__ = ["Graph", "Mode", "Mutated", "Written", "init_graph", "open_graph"]

@@ -1,0 +1,178 @@
+"""Several changes as one commit, read and made on a base that does not move.
+
+A transaction sees its own changes. It is used once: after commit, failure or leaving it nothing more can be done
+with it. Nothing is stored before `commit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from headgate.errors import InvalidInput, Problem
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.query.predicate import TRUE
+from headgate.graph.schema.model import DST, ID, SRC, EdgeType, TableType
+from headgate.graph.store import GraphStore
+from headgate.graph.write.base import Base
+from headgate.graph.write.commit import Written, write
+from headgate.graph.write.ends import with_known_ids
+from headgate.graph.write.filters import matching
+from headgate.graph.write.mutate import Affected, apply
+from headgate.graph.write.pending import Pending
+from headgate.graph.write.prepare import prepare_pending
+from headgate.graph.write.prepared import Prepared, WriteRequest
+from headgate.graph.write.shape import shape
+from headgate.graph.write.statements import mutation
+from headgate.publication import Ref
+
+Rows: TypeAlias = "pa.Table | Sequence[Mapping[str, Any]]"
+
+
+class Transaction:
+    """Changes to a graph that become visible together. As a context manager it commits when the block ends well."""
+
+    def __init__(self, store: GraphStore, base: Base, request: WriteRequest) -> None:
+        self._store = store
+        self._base = base
+        self._request = request
+        self._pending = Pending(base.schema, base.snapshot)
+        self._over = ""
+        self.written: Written | None = None
+
+    @property
+    def base(self) -> Ref:
+        """The commit that is read."""
+        return Ref(self._base.commit)
+
+    # -------- reading
+
+    def read(self, type_name: str, *, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
+        """The rows of a type, earlier changes of this transaction included. `where` is an SQL condition."""
+        self._check_usable()
+        table = self._base.type(type_name)
+        if where is None:
+            return self._pending.rows(table, TRUE, columns=columns)
+        rows = matching(self._pending, self._base, table, where)
+        return rows.select(columns) if columns else rows
+
+    # -------- changing
+
+    def mutate(self, text: str, **params: Any) -> Affected:
+        """Run the statements of a mutation query."""
+        self._check_usable()
+        checked = mutation(text, self._base.schema)
+        return apply(self._pending, checked.bind(params), self._store.ids)
+
+    def append(self, type_name: str, rows: Rows) -> None:
+        """Add rows; one whose id is taken is refused."""
+        table = self._base.type(type_name)
+        shaped, made_up = self._shaped(table, rows)
+        _refuse_twice(table, shaped)
+        self._pending.insert(table, shaped, made_up=made_up, strict=True)
+
+    def merge(self, type_name: str, rows: Rows) -> None:
+        """Add rows, or replace those with their id; an edge without a key is known by its two ends."""
+        table = self._base.type(type_name)
+        shaped, made_up = self._shaped(table, rows)
+        if isinstance(table, EdgeType) and not table.key:
+            shaped, made_up = self._by_ends(table, shaped), False
+        self._pending.insert(table, last_of_each(shaped, [ID]), made_up=made_up)
+
+    def overwrite(self, type_name: str, rows: Rows) -> None:
+        """Replace every row of a type."""
+        table = self._base.type(type_name)
+        shaped, _ = self._shaped(table, rows)
+        _refuse_twice(table, shaped)
+        self._pending.overwrite(table, shaped)
+
+    def delete(self, type_name: str, *, where: str | None = None, ids: list[str] | None = None) -> int:
+        """Remove rows by an SQL condition or by id, and with a node its edges; how many there were."""
+        self._check_usable()
+        table = self._base.type(type_name)
+        if (where is None) == (ids is None):
+            raise InvalidInput(message=f"delete from {type_name} needs either where or ids", hint="give one of them")
+        if ids is not None:
+            known = self._pending.ids_with(table, ID, pa.array(ids, pa.string()))
+        else:
+            known = matching(self._pending, self._base, table, where or "")[ID].combine_chunks()
+        return self._pending.delete(table, known)
+
+    # -------- ending
+
+    def commit(self) -> Written:
+        """Publish the changes as one commit, or raise and leave nothing visible."""
+        self._check_usable()
+        self._over = "committed"
+        try:
+            self.written = write(self._store, self._request, self._prepare)
+        except BaseException:
+            self._over = "failed"
+            raise
+        return self.written
+
+    def rollback(self) -> None:
+        """Forget the changes."""
+        self._over = self._over or "rolled back"
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None and not self._over:
+            self.commit()
+        else:
+            self.rollback()
+
+    # -------- inside
+
+    def _prepare(self, state: ManifestState) -> Prepared | None:
+        return prepare_pending(self._base, self._pending, insert_only=False)
+
+    def _check_usable(self) -> None:
+        if self._over:
+            raise InvalidInput(message=f"this transaction is {self._over}", hint="start a new one")
+
+    def _shaped(self, table: TableType, rows: Rows) -> tuple[pa.Table, bool]:
+        self._check_usable()
+        shaped = shape(self._base.schema, table, rows, ids=self._store.ids)
+        if shaped.bad:
+            problems = tuple(
+                Problem(where=f"{table.name} row {row}", message="; ".join(map(str, reasons)))
+                for row, reasons in list(shaped.bad.items())[:100]
+            )
+            raise InvalidInput(
+                message=f"{len(shaped.bad)} rows do not fit {table.name}", problems=problems, hint="correct them"
+            )
+        return shaped.rows, shaped.made_up
+
+    def _by_ends(self, table: EdgeType, rows: pa.Table) -> pa.Table:
+        """The rows with the ids of the edges that have the same ends, where there are any."""
+        mine = self._pending.find(table.name)
+        rows = last_of_each(rows, [SRC, DST])
+        return with_known_ids(table, rows, self._base.snapshot(table.name), mine.added if mine else None)
+
+
+def last_of_each(rows: pa.Table, columns: list[str]) -> pa.Table:
+    """The last row of each value, in the order given."""
+    if rows.num_rows < 2:
+        return rows
+    numbered = rows.select(columns).append_column("row", pa.array(range(rows.num_rows), pa.int64()))
+    last = numbered.group_by(columns).aggregate([("row", "max")])["row_max"]
+    return rows if len(last) == rows.num_rows else rows.take(last.sort())
+
+
+def _refuse_twice(table: TableType, rows: pa.Table) -> None:
+    counted = rows[ID].combine_chunks().value_counts()
+    if len(counted) == rows.num_rows:
+        return
+    twice = [found["values"] for found in counted.to_pylist() if found["counts"] > 1]
+    raise InvalidInput(
+        message=f"{len(twice)} ids of {table.name} are given more than once: {', '.join(map(repr, twice[:5]))}",
+        hint="give each row an id of its own, or merge",
+    )
