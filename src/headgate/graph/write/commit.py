@@ -31,7 +31,7 @@ from headgate.graph.storage import CommitRefused, CommitUnknown
 from headgate.graph.store import GraphStore
 from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
 
-PREPARED_AGAIN = 8
+PREPARED_AGAIN = 20
 """How often an insert-only write that lost a race before any effect is prepared anew."""
 _LANDINGS = 20
 
@@ -63,6 +63,10 @@ class _Waiting:
         time.sleep(self._pause * random.uniform(0.5, 1.5))
         self._pause = min(self._pause * 2, 0.25)
 
+    def moved(self) -> None:
+        """The branch goes on: whoever waits for it looks again soon, or newcomers would always be first."""
+        self._pause = 0.002
+
 
 def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written:
     """Prepare a write on the branch's head and make it visible, as one commit or not at all."""
@@ -85,6 +89,7 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written
             if not prepared.insert_only or times > PREPARED_AGAIN:
                 raise _lost(state, prepared, request.branch)
             prepared = None
+            waiting.moved()
             continue
         sidecar = _sidecar(store, request, prepared, head)
         with store.locks.named(f"phases:{request.branch}"), at_work(sidecar.operation):
