@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,18 @@ from tests.docs.examples import ROOT, Page, matches, split_console
 
 def test_the_readme_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     page = Page(ROOT / "README.md", tmp_path)
     examples = page.examples()
     assert examples
-    for example in examples:
-        example.evaluate()
+    before = set(sys.modules)
+    try:
+        for example in examples:
+            example.evaluate()
+    finally:
+        for name in set(sys.modules) - before:  # a page's own modules are gone with its folder
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(str(tmp_path)):
+                del sys.modules[name]
 
 
 @pytest.mark.parametrize(
