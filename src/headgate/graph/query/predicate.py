@@ -7,6 +7,7 @@ puts values in their place.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -219,9 +220,23 @@ def _fits(declared: PropertyType, value: Any) -> bool:
     return bool(low <= value <= high) and value == int(value)
 
 
+def _between_integers(column: ColumnRef, op: CompareOp, below: int) -> Predicate:
+    """A comparison of whole numbers with one that lies just above `below`."""
+    if op == "=":
+        return FALSE
+    if op == "!=":
+        return IsNull(column, negated=True)
+    edge = Constant(below, PropertyType(Kind.I64))
+    return _within_range(column, "<=" if op in ("<", "<=") else ">", edge)
+
+
 def _within_range(column: ColumnRef, op: CompareOp, constant: Constant) -> Predicate:
-    if column.type.kind not in INTEGERS or not isinstance(constant.value, int):
+    if column.type.kind not in INTEGERS:
         return Comparison(column, op, constant)
+    if isinstance(constant.value, float):
+        if not constant.value.is_integer():
+            return _between_integers(column, op, math.floor(constant.value))
+        constant = Constant(int(constant.value), PropertyType(Kind.I64))
     low, high = integer_bounds(column.type.kind)
     if low <= constant.value <= high:
         return Comparison(column, op, constant)
