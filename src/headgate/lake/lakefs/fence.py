@@ -68,9 +68,14 @@ class Fence:
             return Ref(answer.json()["reference"])
         if answer.status >= 500:
             raise self._unknown(into, publish_id, f"HTTP {answer.status}, {answer.message}")
+        why = refusal(answer)
         if answer.status == 412:
             return self._refused_merge(answer, repository, into, expected_head, publish_id, publisher)
-        if refusal(answer) is Refusal.DIRTY:
+        # The server merges before it asks the hook: a head that moved can show as a conflict, or as no change.
+        merged_first = answer.status == 409 or why is Refusal.NO_CHANGES
+        if merged_first and self._api.branch(repository, into) != expected_head:
+            return self._read_back(repository, into, expected_head, publish_id)
+        if why is Refusal.DIRTY:
             raise dirty_target(self._api, repository, into)
         kind, name = ("branch", f"{source} or {into}") if answer.status == 404 else ("", "")
         raise self._error(answer, f"merge {source} into {into}", kind=kind, name=name)
@@ -78,24 +83,35 @@ class Fence:
     def _refused_merge(
         self, answer: Answer, repository: str, into: str, expected: Ref, publish_id: str, publisher: Publisher | None
     ) -> Ref:
-        """A hook said no. Ours may have refused a repetition, inside the server, of a merge that had succeeded."""
+        """A hook said no: a head that moved, a gate that is shut, or a hook of somebody else."""
         said = answer.message
-        if FENCED not in said and GATE_SHUT not in said:
-            raise self._error(answer, f"merge into {into}")
-        for commit in self._api.log(repository, into, first_parent=True, page=10):
-            if commit.metadata.get(PUBLISH_ID) == publish_id:
-                return commit.ref
-            if commit.ref == expected:
-                break
         if FENCED in said:
-            raise self._moved(repository, into, expected)
-        gate = Gate(self._api, repository, into, ids=self._ids)
-        self._release_if_over(gate, publisher)
+            return self._read_back(repository, into, expected, publish_id)
+        if GATE_SHUT not in said:
+            raise self._error(answer, f"merge into {into}")
+        try:
+            return self._read_back(repository, into, expected, publish_id)
+        except ExpectedHeadMismatch:
+            self._release_if_over(Gate(self._api, repository, into, ids=self._ids), publisher)
         raise Contention(
             message=f"the head of {into} was being moved by another attempt",
             hint="try again: the retry merges, or is told whose head it is",
             tries=1,
         )
+
+    def _read_back(self, repository: str, into: str, expected: Ref, publish_id: str) -> Ref:
+        """Our commit, if it is on the branch after all; else `ExpectedHeadMismatch`.
+
+        A conditional write that the server repeats by itself can be refused by its own first success.
+        """
+        head = Ref("")
+        for commit in self._api.log(repository, into, first_parent=True, page=10):
+            head = head or commit.ref
+            if commit.metadata.get(PUBLISH_ID) == publish_id:
+                return commit.ref
+            if commit.ref == expected:
+                break
+        raise self._mismatch(into, expected, head)
 
     # -------------------------------------------------------------------------------------------------------- moving
     def move(
@@ -229,9 +245,6 @@ class Fence:
         found = self._api.branch(repository, branch)
         if found != expected:
             raise self._mismatch(branch, expected, found)
-
-    def _moved(self, repository: str, branch: str, expected: Ref) -> ExpectedHeadMismatch:
-        return self._mismatch(branch, expected, self._api.find_branch(repository, branch) or Ref(""))
 
     def _mismatch(self, branch: str, expected: Ref, found: Ref) -> ExpectedHeadMismatch:
         return ExpectedHeadMismatch(
