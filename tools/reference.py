@@ -1,7 +1,7 @@
 """Write the reference pages that are made from tables in the code.
 
-python tools/reference.py            writes the pages
-python tools/reference.py --check    exits 1 if a page is not what the code says
+python -m tools.reference            writes the pages
+python -m tools.reference --check    exits 1 if a page is not what the code says
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from headgate.cli.registry import COMMANDS
 from headgate.errors import RESPONSES, HeadgateError
 from headgate.tasks.failures import FAILURES
+from tools.settings_page import settings_page
 
 ROOT = Path(__file__).resolve().parent.parent
 _MADE = "<!-- Made by tools/reference.py from {source}; change it there. -->"
@@ -64,6 +66,20 @@ def error_table() -> str:
     )
 
 
+def command_table() -> str:
+    rows = [(row.panel, f"`headgate {row.name}`", row.help) for row in COMMANDS]
+    return _page(
+        "Commands",
+        "src/headgate/cli/registry.py",
+        "`headgate COMMAND --help` tells the options of each. `--profile` and `--debug` may stand anywhere on the line; "
+        "commands that read take `--json`, those that change take `--dry-run`, dangerous ones ask and take `--yes`. "
+        "Errors go to stderr as `error: …` and `hint: …`, with the exit code of their [kind](errors.md); a wrong "
+        "command line ends with 2, an interrupted one with 130. `headgate --install-completion` teaches your shell.",
+        ("group", "command", "what it does"),
+        rows,
+    )
+
+
 def _page(title: str, source: str, opening: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [f"# {title}", "", _MADE.format(source=source), "", opening, ""]
     lines += [_row(columns), _row(tuple("---" for _ in columns)), *(_row(row) for row in rows)]
@@ -77,6 +93,8 @@ def _row(cells: tuple[str, ...]) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/failure-table.md": failure_table,
     "docs/reference/errors.md": error_table,
+    "docs/reference/commands.md": command_table,
+    "docs/reference/settings.md": settings_page,
 }
 
 
@@ -89,7 +107,7 @@ def main() -> int:
     found = stale()
     if "--check" in sys.argv[1:]:
         for page in found:
-            print(f"error: {page} is stale; hint: python tools/reference.py")
+            print(f"error: {page} is stale; hint: python -m tools.reference")
         return 1 if found else 0
     for page in found:
         (ROOT / page).write_text(PAGES[page]())

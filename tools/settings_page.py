@@ -1,11 +1,10 @@
-"""Write docs/reference/settings.md from the settings model: `python -m tools.settings_page`."""
+"""The settings page, made from the settings model. `tools.reference` writes it."""
 
 from __future__ import annotations
 
 import re
 import types
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
@@ -15,12 +14,10 @@ from headgate.settings import StoreSettings
 from headgate.settings.fields import scalars
 from headgate.settings.sources import AMBIENT_VARIABLES, PREFIX
 
-PAGE = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
-
 INTRODUCTION = """\
 # Settings
 
-<!-- Written by `python -m tools.settings_page` from the settings model: change that, not this page. -->
+<!-- Made by tools/reference.py from src/headgate/settings/model.py; change it there. -->
 
 Task code names no endpoint: it names stores, and `headgate.toml` says what stands behind the names. The file is looked
 for in the current folder and in those above it. `headgate config` shows every value and where it came from.
@@ -56,7 +53,7 @@ AWS chain (`AWS_…`, `~/.aws`, roles), read by the libraries that use them.
 """
 
 
-def page() -> str:
+def settings_page() -> str:
     parts = [INTRODUCTION]
     for title, under, section in _sections():
         rows = [
@@ -121,12 +118,3 @@ def _named(annotation: Any) -> str:
         "bool": "true or false",
     }
     return names.get(getattr(annotation, "__name__", ""), str(annotation))
-
-
-def main() -> None:
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"wrote {PAGE}")
-
-
-if __name__ == "__main__":
-    main()
