@@ -71,7 +71,7 @@ def command_table() -> str:
     return _page(
         "Commands",
         "src/headgate/cli/registry.py",
-        "`headgate COMMAND --help` tells the options of each. `--profile` and `--debug` may stand anywhere on the line; "
+        "`headgate COMMAND --help` tells the options of each. `--profile` and `--debug` may stand anywhere; "
         "commands that read take `--json`, those that change take `--dry-run`, dangerous ones ask and take `--yes`. "
         "Errors go to stderr as `error: …` and `hint: …`, with the exit code of their [kind](errors.md); a wrong "
         "command line ends with 2, an interrupted one with 130. `headgate --install-completion` teaches your shell.",
