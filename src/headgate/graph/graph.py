@@ -15,6 +15,8 @@ from headgate.errors import InvalidInput, Unsupported
 from headgate.graph.manifest.rows import Commit
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import commit_at, commit_at_time, history_of, state_at
+from headgate.graph.read.result import QueryResult
+from headgate.graph.read.snapshot import Snapshot
 from headgate.graph.recovery.heal import heal
 from headgate.graph.schema.model import Schema
 from headgate.graph.storage import Location
@@ -92,6 +94,25 @@ class Graph:
             return Base.of(self._store, state, branch or MAIN)
         past = state_at(manifest, state, found)
         return Base.at(self._store, past, found.branch, commit=found.id, order=found.order)
+
+    def snapshot(
+        self, *, branch: str | None = None, commit: str | None = None, time: datetime | None = None
+    ) -> Snapshot:
+        """The graph as it is or was, for reading."""
+        return Snapshot(self.base(branch=branch, commit=commit, time=time))
+
+    def query(
+        self,
+        text: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        branch: str | None = None,
+        commit: str | None = None,
+        time: datetime | None = None,
+    ) -> QueryResult:
+        """The result of a read at the head of a branch, at a commit, or as a branch was at a time."""
+        return self.snapshot(branch=branch, commit=commit, time=time).query(text, params, name=name)
 
     # -------- changing
 
