@@ -38,6 +38,8 @@ class Command(NamedTuple):
 COMMANDS: tuple[Command, ...] = (
     Command("init", "headgate.cli.start", WORK, "Write a project: settings, tasks, a schema, a workflow and a test."),
     Command("demo", "headgate.cli.start", WORK, "Show what Headgate does, on the embedded parts in a folder."),
+    Command("check", "headgate.cli.work", WORK, "Show the tasks of a module, or everything that is wrong with it."),
+    Command("extract", "headgate.cli.work", WORK, "Write the TaskDefs of a module as a Conductor server takes them."),
     Command("doctor", "headgate.cli.setup", SET_UP, "Tell what is there, what is missing and how to get it."),
     Command("config", "headgate.cli.setup", SET_UP, "Show each setting, its value and where it came from."),
     Command("version", "headgate.cli.setup", SET_UP, "Show the version and what it runs on."),

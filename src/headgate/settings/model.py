@@ -91,6 +91,8 @@ class Settings(Section):
     """The folder for what Headgate keeps on this machine: the embedded lake, the engine, kept attempts."""
     orchestrator: Literal["embedded", "conductor"] = "embedded"
     """Who hands out work."""
+    owner_email: str | None = None
+    """The owner of the tasks that name none: servers want an e-mail address for each."""
     stores: dict[str, StoreSettings] = {}
     """The stores by the names tasks and people use."""
     lakefs: LakefsSettings = LakefsSettings()

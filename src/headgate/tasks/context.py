@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from headgate.tasks.signals import TaskCancelled
 
 
 class Logger(Protocol):
-    """The part of a logger that bodies use; structlog's and the standard library's both have it."""
+    """The part of a structlog logger that bodies use: an event, and facts by keyword."""
 
     def debug(self, event: str, *args: Any, **kw: Any) -> Any: ...
     def info(self, event: str, *args: Any, **kw: Any) -> Any: ...
@@ -29,6 +28,13 @@ class Progress:
     done: float
     total: float | None = None
     message: str = ""
+
+
+def _plain_logger() -> Logger:
+    import structlog  # costs time that declaring a task need not pay
+
+    logger: Logger = structlog.get_logger("headgate.task")
+    return logger
 
 
 def _nobody_looks(progress: Progress) -> None:
@@ -51,7 +57,7 @@ class TaskContext:
     attempt: AttemptId = _NO_ATTEMPT
     execution: str = "none"
     """The id of this run of the body; it names the staging branch and the local workspace."""
-    logger: Logger = field(default_factory=lambda: logging.getLogger("headgate.task"))
+    logger: Logger = field(default_factory=_plain_logger)
     on_progress: Callable[[Progress], None] = _nobody_looks
     cancellation: threading.Event = field(default_factory=threading.Event)
 

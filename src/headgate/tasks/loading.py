@@ -1,4 +1,4 @@
-"""Find the tasks of a module by its name, from the current folder, and everything that is wrong with them."""
+"""Find the tasks of modules by name, from the current folder, and everything that is wrong with them."""
 
 from __future__ import annotations
 
@@ -15,30 +15,33 @@ from headgate.tasks.decorator import tasks_in
 from headgate.tasks.taskdef import input_schema, output_schema
 
 
-def load_tasks(module: str, *, folder: Path | None = None) -> list[TaskDeclaration]:
-    """The tasks of a module, in order; `InvalidTask` with every problem of the module at once.
+def load_tasks(*modules: str, folder: Path | None = None) -> list[TaskDeclaration]:
+    """The tasks of the modules, in order; `InvalidTask` with every problem of all of them at once.
 
-    The module is looked for in `folder` (the current one unless told otherwise) before anywhere else. The folder stays
+    A module is looked for in `folder` (the current one unless told otherwise) before anywhere else. The folder stays
     on the path, since bodies import what they need when they run.
     """
     root = str((folder or Path.cwd()).resolve())
     if root not in sys.path:
         sys.path.insert(0, root)
-    _check_name(module)
     importlib.invalidate_caches()
-    with collecting() as found:
-        declarations = _import(module, found, root)
-    found.problems += _same_names(declarations)
-    found.problems += _schema_problems(declarations)
-    if not declarations and not found.problems:
-        where = getattr(sys.modules[module], "__file__", None) or module
-        found.problems.append(Problem(str(where), "it declares no task", "put @task(…) on a function"))
-    if found.problems:
-        sys.modules.pop(module, None)
-        count = len(found.problems)
+    imported_before = set(sys.modules)
+    declarations: list[TaskDeclaration] = []
+    problems: list[Problem] = []
+    for module in dict.fromkeys(modules):
+        found = _load(module, root)
+        declarations += found.declarations
+        problems += found.problems
+    problems += _same_names(declarations)
+    problems += _schema_problems(declarations)
+    if problems:
+        for module in set(modules) - imported_before:
+            sys.modules.pop(module, None)
+        what = f"the module {modules[0]} has" if len(modules) == 1 else f"the modules {', '.join(modules)} have"
+        count = "a problem" if len(problems) == 1 else f"{len(problems)} problems"
         raise InvalidTask(
-            message=f"the module {module} has {'a problem' if count == 1 else f'{count} problems'}",
-            problems=tuple(found.problems),
+            message=f"{what} {count}",
+            problems=tuple(problems),
         )
     return declarations
 
@@ -65,28 +68,30 @@ def _check_name(module: str) -> None:
     raise NotFound(message=f"{module!r} is not the name of a module", hint=hint, kind="module", name=module)
 
 
-def _import(module: str, found: Collected, root: str) -> list[TaskDeclaration]:
-    if module in sys.modules:
-        return tasks_in(sys.modules[module])
-    try:
-        imported = importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name and (module == error.name or module.startswith(error.name + ".")):
-            raise NotFound(
-                message=f"there is no module {module} in {root}",
-                hint="run the command in the folder that holds it, and write it with dots: package.module",
-                kind="module",
-                name=module,
-            ) from error
-        found.problems.append(_import_problem(error, root))
-    except Exception as error:
-        found.problems.append(_import_problem(error, root))
-    else:
-        own = tasks_in(imported)
-        # A second function of the same name hides the first from the module; the collection has both.
-        hidden = [one for one in found.declarations if one.module == module and one not in own]
-        return sorted(own + hidden, key=lambda one: found.declarations.index(one) if one in found.declarations else -1)
-    return []
+def _load(module: str, root: str) -> Collected:
+    """What a module declares, and what is wrong with it by itself."""
+    _check_name(module)
+    with collecting() as found:
+        try:
+            imported = importlib.import_module(module)
+        except Exception as error:
+            if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+                raise NotFound(
+                    message=f"there is no module {module} in {root}",
+                    hint="run the command in the folder that holds it, and write it with dots: package.module",
+                    kind="module",
+                    name=module,
+                ) from error
+            return Collected(problems=[*found.problems, _import_problem(error, root)])
+    own = tasks_in(imported)
+    # A second function of the same name hides the first from the module; the collection has both. A module that was
+    # imported before collects nothing now.
+    declared = [one for one in found.declarations if one.module == module or one in own]
+    declared += [one for one in own if one not in declared]
+    if not declared and not found.problems:
+        where = getattr(imported, "__file__", None) or module
+        found.problems.append(Problem(str(where), "it declares no task", "put @task(…) on a function"))
+    return Collected(declarations=declared, problems=found.problems)
 
 
 def _import_problem(error: Exception, root: str) -> Problem:

@@ -13,10 +13,12 @@ TESTS = Path(__file__).parents[2]
 
 LOAD = "unit/settings/test_load.py"
 SETUP = "unit/cli/test_setup.py"
+WORK = "unit/cli/test_work.py"
 
 EFFECTS = {
     "state": f"{LOAD}::test_the_file_is_found_from_a_folder_below_and_paths_are_meant_from_it",
     "orchestrator": f"{SETUP}::test_doctor_asks_the_servers_of_the_profile",
+    "owner_email": f"{WORK}::test_the_owner_of_the_settings_is_used_where_a_task_names_none",
     "lakefs.endpoint": f"{SETUP}::test_doctor_asks_the_servers_of_the_profile",
     "lakefs.access_key_id": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",
     "lakefs.secret_access_key": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",

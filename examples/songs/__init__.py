@@ -1,0 +1,1 @@
+"""Songs: from audio metadata to features to a graph that answers questions."""
