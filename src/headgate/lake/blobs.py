@@ -223,24 +223,23 @@ class BlobStore:
         small = os.read(fd, blob.size + 1) if blob.size <= CHUNK else None
         if small is not None and (len(small) != blob.size or blake3(small).hexdigest() != blob.checksum):
             raise damaged(blob.checksum)
+        out = -1
         try:
             out = os.open(into, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-        except FileExistsError:
-            raise
-        except OSError as fault:
-            raise disk_error(fault, into, "write") from fault
-        try:
-            with disk_faults(into, "write"):
-                if small is not None:
-                    self._disk.write(out, small)
-                elif self._stream(fd, out) != blob:
-                    raise damaged(blob.checksum)
-                return FileStat.of(os.fstat(out))
-        except BaseException:
-            _unlink_quietly(into)
+            if small is not None:
+                self._disk.write(out, small)
+            elif self._stream(fd, out) != blob:
+                raise damaged(blob.checksum)
+            return FileStat.of(os.fstat(out))
+        except BaseException as fault:
+            if out >= 0:
+                _unlink_quietly(into)
+            if isinstance(fault, OSError) and not isinstance(fault, FileExistsError):
+                raise disk_error(fault, into, "write") from fault
             raise
         finally:
-            os.close(out)
+            if out >= 0:
+                os.close(out)
 
     # upkeep
     def check(self, blob: Blob) -> str | None:

@@ -127,6 +127,11 @@ class Lake(Protocol):
         """Who decides that a head is the expected one when this lake merges or moves it; found out on first use."""
         ...
 
+    @property
+    def fetchers(self) -> int:
+        """How many fetches at once serve this lake best."""
+        ...
+
     # repositories
     def repositories(self) -> list[str]: ...
 

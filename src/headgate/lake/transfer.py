@@ -17,7 +17,6 @@ from typing import NamedTuple
 from headgate.errors import InvalidInput
 from headgate.failpoints import Failpoint, failpoint
 from headgate.lake.disk import disk_error
-from headgate.lake.files import WORKERS
 from headgate.lake.interface import Lake, LakeObject, Progress
 from headgate.lake.paths import key_problem, normal_prefix
 from headgate.lake.workspace import Baseline, Recorded, Selects, settle
@@ -42,7 +41,6 @@ def download(
     prefix: str = "",
     selects: Selects | None = None,
     progress: Progress | None = None,
-    workers: int = WORKERS,
 ) -> Baseline:
     """Write the selected objects of `ref` under `prefix` into the empty folder `into`; what the folder then holds.
 
@@ -65,8 +63,8 @@ def download(
             finally:
                 plan.stop()
 
-        with ThreadPoolExecutor(workers, thread_name_prefix="headgate-download") as pool:
-            running = [pool.submit(work) for _ in range(workers)]
+        with ThreadPoolExecutor(lake.fetchers, thread_name_prefix="headgate-download") as pool:
+            running = [pool.submit(work) for _ in range(lake.fetchers)]
         for worker in running:
             worker.result()
     return Baseline(ref=ref, prefix=normal, files=files, settled_ns=settle(into))

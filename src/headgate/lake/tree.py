@@ -181,15 +181,17 @@ class Tree:
     ) -> None:
         entries = self._load(node)
         if level == 0:
-            for entry in _merged(entries, paths, edits):
-                builder.add(0, entry, _rank(entry[0]))
+            last = entries[-1] if entries else None
+            for entry, old in _merged(entries, paths, edits):
+                # Only its last path can have ended a node: that no other did says what rank it has.
+                builder.add(0, entry, 0 if old and entry is not last else _rank(entry[0]))
             return
         keys = [order(path) for path in paths]
         start = 0
         for number, entry in enumerate(entries):
             last = number == len(entries) - 1
             end = len(paths) if last else bisect_right(keys, order(entry[0]), start)
-            rank = _rank(entry[0])
+            rank = _rank(entry[0]) if last else level
             if start == end and rank >= level and builder.takes_whole(level - 1):
                 builder.add(level, entry, rank)
             else:
@@ -209,19 +211,23 @@ def _first_from(entries: Sequence[Entry], key: bytes) -> int:
     return low
 
 
-def _merged(entries: Sequence[Entry], paths: Sequence[str], edits: Mapping[str, LakeObject | None]) -> Iterator[Entry]:
+def _merged(
+    entries: Sequence[Entry], paths: Sequence[str], edits: Mapping[str, LakeObject | None]
+) -> Iterator[tuple[Entry, bool]]:
+    """The entries of a leaf after the edits, in order, and whether they were there before."""
     at = 0
     for path in paths:
         key = order(path)
         while at < len(entries) and order(entries[at][0]) < key:
-            yield entries[at]
+            yield entries[at], True
             at += 1
         if at < len(entries) and entries[at][0] == path:
             at += 1
         put = edits[path]
         if put is not None:
-            yield [path, put.checksum, put.size]
-    yield from entries[at:]
+            yield [path, put.checksum, put.size], False
+    for entry in entries[at:]:
+        yield entry, True
 
 
 def compare(nodes: Nodes, old: Root, new: Root) -> Iterator[tuple[str, LakeObject | None, LakeObject | None]]:

@@ -69,7 +69,7 @@ class WorkspaceChanges:
 
 def detect_changes(root: Path, baseline: Baseline, *, selects: Selects | None = None) -> WorkspaceChanges:
     """Everything in which the workspace differs from its baseline."""
-    found = dict(_files_of(root, selects))
+    found = dict(_files_of(root, baseline, selects))
     suspects = [
         path
         for path, stat in found.items()
@@ -98,9 +98,10 @@ def detect_changes(root: Path, baseline: Baseline, *, selects: Selects | None = 
     )
 
 
-def _files_of(root: Path, selects: Selects | None) -> Iterator[tuple[str, FileStat]]:
+def _files_of(root: Path, baseline: Baseline, selects: Selects | None) -> Iterator[tuple[str, FileStat]]:
     """Every file under `root` by its relative path; whatever cannot be staged is refused once all has been seen."""
     problems: list[Problem] = []
+    known = baseline.files  # their names have been checked
     waiting = [""]
     while waiting:
         folder = waiting.pop()
@@ -115,12 +116,12 @@ def _files_of(root: Path, selects: Selects | None) -> Iterator[tuple[str, FileSt
             stat = entry.stat(follow_symlinks=False)
             if modes.S_ISDIR(stat.st_mode):
                 waiting.append(path)
-                continue
-            problem = _problem(path, stat, selects)
-            if problem is None:
+            elif path in known and modes.S_ISREG(stat.st_mode):
                 yield path, FileStat.of(stat)
-            else:
+            elif (problem := _problem(path, stat, selects)) is not None:
                 problems.append(problem)
+            else:
+                yield path, FileStat.of(stat)
     _refuse(problems)
 
 

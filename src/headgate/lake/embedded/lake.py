@@ -45,6 +45,8 @@ from headgate.publication import Head, Ref, Strength
 
 DATABASE = "lake.db"
 _SHORTEST_REF = 4
+_FETCHERS = 4
+"""Copies of small files are short: more threads than this spend their time handing the interpreter around."""
 
 
 class EmbeddedLake:
@@ -110,6 +112,10 @@ class EmbeddedLake:
 
     def strength(self, repository: str) -> Strength:
         return Strength.HARD
+
+    @property
+    def fetchers(self) -> int:
+        return _FETCHERS
 
     # repositories
     def repositories(self) -> list[str]:
