@@ -181,10 +181,10 @@ class Tree:
     ) -> None:
         entries = self._load(node)
         if level == 0:
-            last = entries[-1] if entries else None
+            final = entries[-1] if entries else None
             for entry, old in _merged(entries, paths, edits):
                 # Only its last path can have ended a node: that no other did says what rank it has.
-                builder.add(0, entry, 0 if old and entry is not last else _rank(entry[0]))
+                builder.add(0, entry, 0 if old and entry is not final else _rank(entry[0]))
             return
         keys = [order(path) for path in paths]
         start = 0
