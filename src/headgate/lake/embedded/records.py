@@ -18,7 +18,7 @@ from blake3 import blake3
 from headgate.database import Database
 from headgate.errors import NotFound, StoreDamaged
 from headgate.lake.interface import Branch, LakeCommit
-from headgate.lake.tree import Root
+from headgate.lake.tree import Root, node_hash
 from headgate.publication import Ref
 
 MIGRATIONS = (
@@ -251,16 +251,23 @@ class TransactionNodes:
         self._connection = connection
 
     def load(self, node: str) -> bytes:
-        row = self._connection.execute("SELECT data FROM nodes WHERE hash = ?", (bytes.fromhex(node),)).fetchone()
-        if row is None:
+        data, fault = find_node(self._connection, node)
+        if fault is not None:
             raise StoreDamaged(
-                message=f"the tree node {node} is missing",
+                message=f"the tree node {node} is {fault}",
                 hint="`headgate verify` names the commits it belongs to; restore the database from a backup",
                 damaged=(node,),
             )
-        data = row[0]
-        assert isinstance(data, bytes)
         return data
+
+
+def find_node(connection: sqlite3.Connection, node: str) -> tuple[bytes, str | None]:
+    """The bytes of a node, and what is wrong with them."""
+    row = connection.execute("SELECT CAST(data AS BLOB) FROM nodes WHERE hash = ?", (bytes.fromhex(node),)).fetchone()
+    if row is None:
+        return b"", "missing"
+    data = bytes(row[0])
+    return data, None if node_hash(data) == node else "damaged"
 
 
 class DatabaseNodes:
@@ -272,6 +279,10 @@ class DatabaseNodes:
     def load(self, node: str) -> bytes:
         with self._database.read() as connection:
             return TransactionNodes(connection).load(node)
+
+    def find(self, node: str) -> tuple[bytes, str | None]:
+        with self._database.read() as connection:
+            return find_node(connection, node)
 
 
 def history(

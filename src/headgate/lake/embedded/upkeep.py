@@ -11,14 +11,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from headgate.database import Database
-from headgate.errors import StoreDamaged
 from headgate.lake.blobs import Blob, BlobStore
 from headgate.lake.embedded import records
 from headgate.lake.embedded.records import DatabaseNodes, StoredCommit, TransactionNodes
 from headgate.lake.files import in_parallel
 from headgate.lake.interface import Branch, LakeObject, Progress
 from headgate.lake.leases import Leases
-from headgate.lake.tree import Root, decode, node_hash, reachable
+from headgate.lake.tree import Root, decode, reachable
 from headgate.publication import Ref
 
 _CHECKED_AT_ONCE = 512
@@ -114,13 +113,9 @@ def _reach_whole(nodes: DatabaseNodes, root: Root, reached: _Reached, hurt: dict
         node, level = waiting.pop()
         if node in reached.nodes or node in hurt:
             continue
-        try:
-            data = nodes.load(node)
-        except StoreDamaged:
-            hurt[node] = "missing"
-            continue
-        if node_hash(data) != node:
-            hurt[node] = "damaged"
+        data, fault = nodes.find(node)
+        if fault is not None:
+            hurt[node] = fault
             continue
         reached.nodes.add(node)
         for entry in decode(data)[1]:
