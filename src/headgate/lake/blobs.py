@@ -271,16 +271,18 @@ class BlobStore:
         with suppress(FileNotFoundError):
             self._disk.unlink(self.path(checksum))
 
-    def remove_incoming(self, living: Iterable[str]) -> int:
-        """Remove the temporary files whose owners are gone; how many there were."""
-        owners, removed = set(living), 0
+    def remove_incoming(self, living: Callable[[], Iterable[str]]) -> int:
+        """Remove the temporary files whose owners are gone; how many there were.
+
+        Who lives is asked after the files were listed: a file is always younger than its owner's lease.
+        """
         with os.scandir(self._incoming) as entries:
             names = [entry.name for entry in entries]
-        for name in names:
-            if name.split(".")[0] not in owners:
-                _unlink_quietly(f"{self._incoming}/{name}")
-                removed += 1
-        return removed
+        owners = set(living())
+        gone = [name for name in names if name.split(".")[0] not in owners]
+        for name in gone:
+            _unlink_quietly(f"{self._incoming}/{name}")
+        return len(gone)
 
 
 @contextmanager

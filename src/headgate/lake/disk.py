@@ -44,6 +44,16 @@ class Disk:
         os.unlink(path)
 
 
+class UnsyncedDisk(Disk):
+    """A disk nobody waits for: a killed process loses nothing, a power failure may. For tests of tasks."""
+
+    def sync_file(self, fd: int) -> None:
+        pass
+
+    def sync_folder(self, path: str) -> None:
+        pass
+
+
 DISK = Disk()
 
 

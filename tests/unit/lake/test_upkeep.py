@@ -135,7 +135,7 @@ class TestGc:
             put(writer, a=b"new", b=b"newer")
         assert seen
         assert all(done.blobs == 0 and done.incoming == 0 for done in seen)
-        assert seen[-1].kept_for_the_living == 2
+        assert max(done.kept_for_the_living for done in seen) == 2
         assert lake.verify().whole
 
     def test_a_commit_never_points_at_a_blob_that_was_taken(self, tmp_path: Path, lake: EmbeddedLake) -> None:
@@ -159,7 +159,7 @@ class TestGc:
         done = []
 
         def collect() -> None:
-            while not over.is_set():
+            while not over.wait(0.005):
                 done.append(lake.gc())
 
         collector = threading.Thread(target=collect)

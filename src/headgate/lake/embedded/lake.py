@@ -20,7 +20,7 @@ from headgate.database import BUSY_SECONDS, Database
 from headgate.errors import AlreadyExists, ExpectedHeadMismatch, InvalidInput, NotFound, StoreDamaged
 from headgate.ids import ULIDS, IdSource
 from headgate.lake.blobs import Blob, BlobStore
-from headgate.lake.disk import DISK, Disk, disk_error
+from headgate.lake.disk import DISK, Disk, UnsyncedDisk, disk_error
 from headgate.lake.embedded import records, upkeep
 from headgate.lake.embedded.merging import EMPTY_ROOT, merge_trees
 from headgate.lake.embedded.records import DatabaseNodes, StoredCommit, TransactionNodes
@@ -61,10 +61,15 @@ class EmbeddedLake:
         clock: Clock = SYSTEM_CLOCK,
         ids: IdSource = ULIDS,
         disk: Disk = DISK,
+        durable: bool = True,
         busy_seconds: float = BUSY_SECONDS,
     ) -> None:
-        """Open the lake in `folder`; `create` makes one where there is none."""
+        """Open the lake in `folder`; `create` makes one where there is none.
+
+        Without `durable` nothing waits for the disk: for lakes that a test throws away.
+        """
         self.folder = Path(folder)
+        disk = disk if durable else UnsyncedDisk()
         self.blobs = BlobStore(self.folder, disk=disk)
         self.leases = Leases(self.folder / "leases", ids=ids)
         self._clock = clock
@@ -82,8 +87,10 @@ class EmbeddedLake:
             self.folder / DATABASE,
             what="the lake's database",
             migrations=records.MIGRATIONS,
+            durable=durable,
             busy_seconds=busy_seconds,
         )
+        self._durable = durable
         self._nodes = DatabaseNodes(self.database)
 
     def _create(self, disk: Disk) -> None:
@@ -150,7 +157,7 @@ class EmbeddedLake:
 
     def create_branch(self, repository: str, branch: str, *, at: Ref) -> None:
         check_name("branch", branch)
-        with self.database.write(durable=not _is_scratch(branch)) as connection:
+        with self.database.write(durable=self._lasts(branch)) as connection:
             id_ = records.repository_id(connection, repository)
             if records.find_head(connection, id_, branch) is not None:
                 raise AlreadyExists(
@@ -171,7 +178,7 @@ class EmbeddedLake:
 
     def delete_branch(self, repository: str, branch: str) -> bool:
         # Revoking has to hold against living processes only: those of before a power failure are gone with it.
-        with self.database.write(durable=not _is_scratch(branch)) as connection:
+        with self.database.write(durable=self._lasts(branch)) as connection:
             id_ = records.repository_id(connection, repository)
             if _is_scratch(branch):
                 records.retire(connection, id_, branch)
@@ -237,7 +244,9 @@ class EmbeddedLake:
     @contextmanager
     def reading(self, repository: str, ref: Ref) -> Iterator[None]:
         with self.leases.hold([f"{repository}@{ref}"]):
-            self._stored(repository, ref)
+            # Upkeep that has not seen the lease is over once the lock is ours; one that comes later sees it.
+            with self.database.write(durable=False) as connection:
+                records.commit_at(connection, records.repository_id(connection, repository), ref)
             yield
 
     def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path | str) -> Fetched:
@@ -311,7 +320,7 @@ class EmbeddedLake:
             id_ = records.repository_id(connection, repository)
             parent = records.commit_at(connection, id_, records.head(connection, id_, branch))
             built = Tree(TransactionNodes(connection), parent.root).edit(edits)
-        with self.database.write(durable=not _is_scratch(branch)) as connection:
+        with self.database.write(durable=self._lasts(branch)) as connection:
             head = records.head(connection, id_, branch)
             if head != parent.ref:  # somebody committed meanwhile; nobody can any more
                 parent = records.commit_at(connection, id_, head)
@@ -410,6 +419,10 @@ class EmbeddedLake:
             older_than=self._clock.now().timestamp() - keep_seconds,
             dry_run=dry_run,
         )
+
+    def _lasts(self, branch: str) -> bool:
+        """Whether a change of this branch must survive a power failure; a staging branch is lost with its attempt."""
+        return self._durable and not _is_scratch(branch)
 
     def _stored(self, repository: str, ref: Ref) -> StoredCommit:
         with self.database.read() as connection:

@@ -7,8 +7,9 @@ no commit can point at something that was just taken. Leases keep what the livin
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from headgate.database import Database
 from headgate.lake.blobs import Blob, BlobStore
@@ -21,6 +22,7 @@ from headgate.lake.tree import Root, decode, reachable
 from headgate.publication import Ref
 
 _CHECKED_AT_ONCE = 512
+_REMOVED_AT_ONCE = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,54 +156,67 @@ def _damage_of(
 
 
 def gc(database: Database, blobs: BlobStore, leases: Leases, *, older_than: float, dry_run: bool = False) -> Reclaimed:
-    """Remove commits, nodes and blobs that no branch reaches and no living lease names."""
-    with database.write() as connection:
-        living = leases.living()
-        pins = set().union(*living.values())
-        kept, gone = _commits(connection, pins, older_than)
-        reached = _Reached()
-        nodes = TransactionNodes(connection)
-        for commit in kept:
-            reachable(nodes, commit.root, reached.nodes, reached.add)
-        lost_nodes = [
-            row[0].hex() for row in connection.execute("SELECT hash FROM nodes") if row[0].hex() not in reached.nodes
-        ]
-        unreached = [blob for blob in blobs.all() if blob.checksum not in reached.objects]
-        lost_blobs = [blob for blob in unreached if blob.checksum not in pins]
-        if not dry_run:
-            for id_, ref in gone:
-                connection.execute("DELETE FROM commits WHERE repository = ? AND ref = ?", (id_, ref))
-            records.remove_nodes(connection, lost_nodes)
-            for blob in lost_blobs:
+    """Remove commits, nodes and blobs that no branch reaches and no living lease names.
+
+    The long walk is made beside the writers; under their lock only what came since is walked. Rows go before blobs, so
+    that nothing known to the database ever misses one.
+    """
+    kept = _Kept()
+    with database.read() as connection:
+        kept.extend(connection, leases.living(), older_than)
+        commits = {(row[0], row[1]) for row in connection.execute("SELECT repository, ref FROM commits")} - kept.commits
+        nodes = {row[0].hex() for row in connection.execute("SELECT hash FROM nodes")} - kept.nodes
+    unreached = [blob for blob in blobs.all() if blob.checksum not in kept.checksums]
+    if not dry_run and (commits or nodes):
+        with database.write() as connection:
+            kept.extend(connection, leases.living(), older_than)
+            commits, nodes = commits - kept.commits, nodes - kept.nodes
+            connection.executemany("DELETE FROM commits WHERE repository = ? AND ref = ?", commits)
+            records.remove_nodes(connection, nodes)
+    lost: list[Blob] = []
+    for at in range(0, len(unreached), _REMOVED_AT_ONCE):
+        batch = unreached[at : at + _REMOVED_AT_ONCE]
+        with database.write(durable=False) as connection:
+            pins = kept.extend(connection, leases.living(), older_than)
+            batch = [blob for blob in batch if blob.checksum not in kept.checksums and blob.checksum not in pins]
+            for blob in batch if not dry_run else ():
                 blobs.remove(blob.checksum)
-    incoming = 0 if dry_run else blobs.remove_incoming(living)
+        lost += batch
     return Reclaimed(
-        commits=len(gone),
-        nodes=len(lost_nodes),
-        blobs=len(lost_blobs),
-        bytes=sum(blob.size for blob in lost_blobs),
-        incoming=incoming,
-        kept_for_the_living=len(unreached) - len(lost_blobs),
-        refs=tuple(ref for _, ref in gone),
+        commits=len(commits),
+        nodes=len(nodes),
+        blobs=len(lost),
+        bytes=sum(blob.size for blob in lost),
+        incoming=0 if dry_run else blobs.remove_incoming(leases.living),
+        kept_for_the_living=len(unreached) - len(lost),
+        refs=tuple(sorted(ref for _, ref in commits)),
     )
 
 
-def _commits(
-    connection: sqlite3.Connection, pins: Iterable[str], older_than: float
-) -> tuple[list[StoredCommit], list[tuple[int, Ref]]]:
-    """The commits to keep, with all their ancestors, and those to remove."""
-    pinned = set(pins)
-    kept: list[StoredCommit] = []
-    gone: list[tuple[int, Ref]] = []
-    for id_, name in connection.execute("SELECT id, name FROM repositories").fetchall():
-        every = list(records.commits(connection, id_))
-        starts = {branch.ref for branch in records.branches(connection, id_, "")}
-        starts |= {
-            commit.ref
-            for commit in every
-            if commit.created_at.timestamp() > older_than or f"{name}@{commit.ref}" in pinned
-        }
-        reached = {commit.ref for commit in records.history(connection, id_, starts)}
-        kept += [commit for commit in every if commit.ref in reached]
-        gone += [(id_, commit.ref) for commit in every if commit.ref not in reached]
-    return kept, gone
+class _Kept:
+    """Everything that must stay, found out step by step: each look walks only what the one before did not."""
+
+    def __init__(self) -> None:
+        self.commits: set[tuple[int, str]] = set()
+        self.nodes: set[str] = set()
+        self.checksums: set[str] = set()
+
+    def extend(self, connection: sqlite3.Connection, living: Mapping[str, set[str]], older_than: float) -> set[str]:
+        """Look again at branches, young commits and leases; the names that the leases pin now."""
+        pins: set[str] = set().union(*living.values())
+        nodes = TransactionNodes(connection)
+        names = {row[0]: row[1] for row in connection.execute("SELECT id, name FROM repositories")}
+        waiting = [(row[0], row[1]) for row in connection.execute("SELECT repository, ref FROM branches")]
+        for id_, ref, created_at in connection.execute("SELECT repository, ref, created_at FROM commits"):
+            young = datetime.fromisoformat(created_at).timestamp() > older_than
+            if (young or f"{names[id_]}@{ref}" in pins) and (id_, ref) not in self.commits:
+                waiting.append((id_, ref))
+        while waiting:
+            id_, ref = waiting.pop()
+            if (id_, ref) in self.commits:
+                continue
+            self.commits.add((id_, ref))
+            commit = records.commit_at(connection, id_, Ref(ref))
+            reachable(nodes, commit.root, self.nodes, lambda item: self.checksums.add(item.checksum))
+            waiting += [(id_, parent) for parent in commit.parents]
+        return pins
