@@ -6,7 +6,8 @@ or the standard library, and their lines go the same way.
 """
 
 from headgate.logs.configure import configure, unconfigure
+from headgate.logs.facts import FactsFormatter, FactsLogger
 from headgate.logs.identity import bound
 from headgate.logs.redact import HIDDEN, Redactor
 
-__all__ = ["HIDDEN", "Redactor", "bound", "configure", "unconfigure"]
+__all__ = ["HIDDEN", "FactsFormatter", "FactsLogger", "Redactor", "bound", "configure", "unconfigure"]
