@@ -40,6 +40,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("demo", "headgate.cli.start", WORK, "Show what Headgate does, on the embedded parts in a folder."),
     Command("check", "headgate.cli.work", WORK, "Show the tasks of a module, or everything that is wrong with it."),
     Command("extract", "headgate.cli.work", WORK, "Write the TaskDefs of a module as a Conductor server takes them."),
+    Command("fence", "headgate.cli.fence", UPKEEP, "Install, show or remove the fence of a lakeFS repository."),
+    Command(
+        "repair", "headgate.cli.fence", UPKEEP, "Show what is uncommitted on a branch of a lakeFS; drop it on request."
+    ),
     Command("doctor", "headgate.cli.setup", SET_UP, "Tell what is there, what is missing and how to get it."),
     Command("config", "headgate.cli.setup", SET_UP, "Show each setting, its value and where it came from."),
     Command("version", "headgate.cli.setup", SET_UP, "Show the version and what it runs on."),

@@ -33,6 +33,9 @@ class LakefsSettings(Section):
     """Who we are there."""
     secret_access_key: SecretStr | None = None
     """What proves it; better in the environment than in a file."""
+    fence: Literal["auto", "hard", "soft"] = "auto"
+    """Who decides that a head is the expected one: `hard` is the server, else nothing is published; `soft` is us, just
+    before; `auto` is the server where it runs hooks."""
 
 
 class ConductorSettings(Section):

@@ -105,12 +105,15 @@ class Fence:
         A conditional write that the server repeats by itself can be refused by its own first success.
         """
         head = Ref("")
-        for commit in self._api.log(repository, into, first_parent=True, page=10):
-            head = head or commit.ref
-            if commit.metadata.get(PUBLISH_ID) == publish_id:
-                return commit.ref
-            if commit.ref == expected:
-                break
+        try:
+            for commit in self._api.log(repository, into, first_parent=True, page=10):
+                head = head or commit.ref
+                if commit.metadata.get(PUBLISH_ID) == publish_id:
+                    return commit.ref
+                if commit.ref == expected:
+                    break
+        except Transient as failed:
+            raise self._unknown(into, publish_id, failed.message) from failed
         raise self._mismatch(into, expected, head)
 
     # -------------------------------------------------------------------------------------------------------- moving
@@ -162,14 +165,14 @@ class Fence:
                 gate.release(record)
             raise
         if answer is not None and answer.status == 204:
-            with suppress(Transient):  # the head has moved; whoever meets the gate next opens it
+            with suppress(HeadgateError):  # the head has moved; whoever meets the gate next opens it
                 gate.done(record.epoch)
             return wanted
         try:
             gate.release(record)
             if self._has_moved(repository, branch, wanted=wanted, expected=expected):
                 return wanted
-        except Transient as failed:
+        except HeadgateError as failed:
             raise self._unknown(branch, record.owner.execution, failed.message) from failed
         if answer is None:
             raise Transient(

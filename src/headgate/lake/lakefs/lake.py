@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, Literal, TypeAlias
 
-from headgate.errors import InvalidInput, MergeConflict, NotFound, RecoveryRequired, Unsupported
+from headgate.errors import HeadgateError, InvalidInput, MergeConflict, NotFound, RecoveryRequired, Unsupported
 from headgate.ids import ULIDS, IdSource
 from headgate.lake.files import in_parallel
 from headgate.lake.interface import (
@@ -281,10 +281,18 @@ class LakeFSLake:
         except MergeConflict as conflict:
             conflict.paths = tuple(self.api.conflicts(repository, source, into))
             raise
-        if hard and not self.api.hook_ran(repository, published):
+        if hard and not self._hook_ran(repository, published):
             self._proofs.forget(repository)
-            _warn_soft(repository, reason=f"the server did not run the hook for {published}")
+            _warn_soft(repository, reason=f"the server is not known to have run the hook for {published}")
         return published
+
+    def _hook_ran(self, repository: str, published: Ref) -> bool:
+        """What cannot be told is no; and it must not make a publish that has happened look like one that has not."""
+        try:
+            return self.api.hook_ran(repository, published)
+        except HeadgateError as unknown:
+            log.warning("whether the hook ran for %s cannot be told: %s", published, unknown.summary)
+            return False
 
     def move_head(
         self,
