@@ -23,9 +23,9 @@ from headgate import (
     TaskTerminalError,
     TimeoutPolicy,
     WorkspaceSpec,
+    guardrails,
     task,
 )
-from headgate.tasks.guardrails import forbid_glob, require_file, require_glob
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,7 +84,7 @@ def catalogue() -> Iterator[Song]:
         yield Song.model_validate_json(line)
 
 
-@task(owner_email=OWNER, workspace=WorkspaceSpec(prefix="songs/", post=[require_glob("songs/*.json")]))
+@task(owner_email=OWNER, workspace=WorkspaceSpec(prefix="songs/", post=[guardrails.require_glob("songs/*.json")]))
 def ingest(workspace: Path, params: IngestParams, context: TaskContext) -> Ingested:
     """Take the metadata of the catalogue in, one file a song."""
     songs = [song for song in catalogue() if not params.genres or song.genre in params.genres]
@@ -113,8 +113,8 @@ class Built(BaseModel):
     owner_email=OWNER,
     workspace=WorkspaceSpec(
         include=["songs/*.json", "features/**"],
-        pre=[require_glob("songs/*.json")],
-        post=[require_file(FEATURES), forbid_glob("**/*.tmp")],
+        pre=[guardrails.require_glob("songs/*.json")],
+        post=[guardrails.require_file(FEATURES), guardrails.forbid_glob("**/*.tmp")],
     ),
 )
 def features(workspace: Path, params: FeatureParams) -> Built:
@@ -207,7 +207,7 @@ class Loaded(BaseModel):
 
 @task(
     owner_email=OWNER,
-    workspace=ReadOnly(WorkspaceSpec(prefix="features/", pre=[require_glob(ANY_FEATURES)])),
+    workspace=ReadOnly(WorkspaceSpec(prefix="features/", pre=[guardrails.require_glob(ANY_FEATURES)])),
     graph=["Artist", "Song", "Sings"],
 )
 def load_graph(workspace: Path, graph: GraphTransaction, params: LoadParams) -> Loaded:

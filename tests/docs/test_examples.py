@@ -9,10 +9,11 @@ import pytest
 from tests.docs.examples import ROOT, Page, matches, split_console
 
 
-def test_the_readme_runs_as_it_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["README.md", "docs/guide/writing-tasks.md"])
+def test_a_page_runs_as_it_stands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    page = Page(ROOT / "README.md", tmp_path)
+    page = Page(ROOT / name, tmp_path)
     examples = page.examples()
     assert examples
     before = set(sys.modules)
