@@ -12,6 +12,9 @@ from typing import Any, Literal
 
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.errors import InvalidInput, Unsupported
+from headgate.graph.load.load import Loaded, load
+from headgate.graph.load.loader import LoadMode
+from headgate.graph.load.sources import Source
 from headgate.graph.manifest.rows import Commit
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import commit_at, commit_at_time, history_of, state_at
@@ -24,6 +27,7 @@ from headgate.graph.store import GraphStore, Patience
 from headgate.graph.write.base import Base
 from headgate.graph.write.commit import Written, write
 from headgate.graph.write.create import create_graph
+from headgate.graph.write.indices import INDEXED_FROM, ensure_indices
 from headgate.graph.write.mutate import Affected, apply
 from headgate.graph.write.pending import Pending
 from headgate.graph.write.prepare import prepare_pending
@@ -155,6 +159,38 @@ class Graph:
                 queues.enter_context(lock)
             written = write(self._store, request, prepare)
         return Mutated(written.commit, written.changed, affected, written.repeated)
+
+    def load(
+        self,
+        *sources: Source,
+        mode: LoadMode | str = LoadMode.APPEND,
+        type_name: str | None = None,
+        branch: str = MAIN,
+        actor: str = "",
+        message: str = "",
+        publish_id: str = "",
+        if_commit: str = "",
+        rejects: Path | None = None,
+    ) -> Loaded:
+        """Load rows from files or Arrow as one commit; with one bad row nothing is loaded and every one is named."""
+        self._check_writable()
+        request = WriteRequest(
+            branch=branch, writer="load", actor=actor, message=message, publish_id=publish_id, if_commit=if_commit
+        )
+        try:
+            chosen = LoadMode(mode)
+        except ValueError:
+            raise InvalidInput(message=f"mode is {mode!r}", hint=f"use {', '.join(LoadMode)}") from None
+        loaded = load(self._store, sources, mode=chosen, request=request, type_name=type_name, rejects=rejects)
+        if loaded.changed:
+            ensure_indices(self._store, branch, list(loaded.rows), at_least=INDEXED_FROM)
+        return loaded
+
+    def ensure_indices(self, *, branch: str = MAIN) -> Written:
+        """Index the columns that every table is looked up by; a commit that changes no content."""
+        self._check_writable()
+        names = [table.name for table in self.schema(branch).tables()]
+        return ensure_indices(self._store, branch, names)
 
     def transaction(
         self,

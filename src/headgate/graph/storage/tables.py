@@ -23,8 +23,10 @@ from lance.fragment import write_fragments
 from headgate.graph.storage.changes import Part, Staged
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
+from headgate.graph.storage.objects import open_objects
 
 _OPEN_SNAPSHOTS = 256
+_TREE = "tree/{}/"
 _OFFSET = 0xFFFFFFFF
 _SMALL_ROWS = 1024
 _SMALL_BYTES = 1 << 20
@@ -60,6 +62,7 @@ class TableStore:
     def __init__(self, location: Location) -> None:
         self._location = location
         self._options = dict(location.options) or None
+        self._objects = open_objects(location)
         self._session = lance.Session()
         self._open: OrderedDict[tuple[str, str, int], TableSnapshot] = OrderedDict()
         self._lock = threading.Lock()
@@ -164,20 +167,30 @@ class TableStore:
             raise as_error(error, doing=f"stage an overwrite of table {at.path}") from error
         return Staged(str(uuid4()), at.version, _count(new), operation)
 
-    def stage_index(self, at: TableSnapshot, column: str) -> Staged | None:
-        """An ordered index over a column's present rows; None if it has one already or there are no rows."""
+    def stage_indices(self, at: TableSnapshot, columns: Sequence[str]) -> Staged | None:
+        """Ordered indices over the present rows of columns that have none; None if there is nothing to index."""
         fragments = [fragment.fragment_id for fragment in at.dataset.get_fragments()]
-        if not fragments or column in self.indexed_columns(at):
+        missing = [column for column in columns if column not in self.indexed_columns(at)]
+        if not fragments or not missing:
             return None
         try:
-            index = at.dataset.create_index_uncommitted(column, "BTREE", name=f"{column}_idx", fragment_ids=fragments)
-            operation = LanceOperation.CreateIndex(new_indices=[index], removed_indices=[])
+            indices = [
+                at.dataset.create_index_uncommitted(column, "BTREE", name=f"{column}_idx", fragment_ids=fragments)
+                for column in missing
+            ]
+            operation = LanceOperation.CreateIndex(new_indices=indices, removed_indices=[])
         except Exception as error:
-            raise as_error(error, doing=f"index {column} of table {at.path}") from error
+            raise as_error(error, doing=f"index {', '.join(missing)} of table {at.path}") from error
         return Staged(str(uuid4()), at.version, at.rows, operation)
 
     def indexed_columns(self, at: TableSnapshot) -> set[str]:
         return {name for index in at.dataset.describe_indices() for name in index.field_names}
+
+    def discard(self, at: TableSnapshot, part: Part) -> None:
+        """Remove the files of a part that was never committed."""
+        for fragment in part.fragments:
+            for file in fragment.files:
+                self._objects.delete(f"{at.path}/{_TREE.format(at.fork) if at.fork else ''}data/{file.path}")
 
     # -------- committing
 

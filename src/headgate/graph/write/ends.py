@@ -5,12 +5,12 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.graph.schema.model import DST, ID, SRC, EdgeType
+from headgate.graph.schema.model import DST, ID, SRC
 from headgate.graph.storage import TableSnapshot
 from headgate.graph.storage.lookup import rows_with
 
 
-def with_known_ids(edge: EdgeType, rows: pa.Table, at: TableSnapshot, pending: pa.Table | None = None) -> pa.Table:
+def with_known_ids(rows: pa.Table, at: TableSnapshot, pending: pa.Table | None = None) -> pa.Table:
     """The rows, each with the id of the edge that has the same ends, where there is one. Ends are distinct."""
     found = rows_with(at, SRC, pc.unique(rows[SRC].combine_chunks()), [ID, SRC, DST])
     if pending is not None:

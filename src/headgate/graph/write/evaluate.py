@@ -17,6 +17,7 @@ from headgate.graph.schema.keys import row_ids
 from headgate.graph.schema.model import DST, ID, SRC, EdgeType, Schema, TableType
 from headgate.graph.storage import TableSnapshot
 from headgate.graph.storage.lookup import rows_with, scan
+from headgate.graph.write.distinct import repeated
 
 NO_IDS = pa.array([], pa.string())
 
@@ -134,10 +135,7 @@ class _Evaluator:
             columns = list(unique.properties)
             named = ", ".join(columns)
             mine = _combined(delta.keys, columns)
-            counted = pc.value_counts(mine.drop_null()) if len(mine) > 1 else None
-            if counted is not None:
-                twice = counted.field("values").filter(pc.greater(counted.field("counts"), 1))
-                self._reject_where(delta, mine, twice, "unique", (f"{named} ", " is given more than once"))
+            self._reject_where(delta, mine, repeated(mine), "unique", (f"{named} ", " is given more than once"))
             if delta.image:
                 continue
             first = _flat(delta.keys[columns[0]]).drop_null()

@@ -19,6 +19,7 @@ from headgate.graph.schema.model import DST, ID, SRC, EdgeType, TableType
 from headgate.graph.store import GraphStore
 from headgate.graph.write.base import Base
 from headgate.graph.write.commit import Written, write
+from headgate.graph.write.distinct import last_rows, repeated
 from headgate.graph.write.ends import with_known_ids
 from headgate.graph.write.filters import matching
 from headgate.graph.write.mutate import Affected, apply
@@ -80,7 +81,7 @@ class Transaction:
         shaped, made_up = self._shaped(table, rows)
         if isinstance(table, EdgeType) and not table.key:
             shaped, made_up = self._by_ends(table, shaped), False
-        self._pending.insert(table, last_of_each(shaped, [ID]), made_up=made_up)
+        self._pending.insert(table, _last_of_each(shaped, [ID]), made_up=made_up)
 
     def overwrite(self, type_name: str, rows: Rows) -> None:
         """Replace every row of a type."""
@@ -154,25 +155,19 @@ class Transaction:
     def _by_ends(self, table: EdgeType, rows: pa.Table) -> pa.Table:
         """The rows with the ids of the edges that have the same ends, where there are any."""
         mine = self._pending.find(table.name)
-        rows = last_of_each(rows, [SRC, DST])
-        return with_known_ids(table, rows, self._base.snapshot(table.name), mine.added if mine else None)
+        rows = _last_of_each(rows, [SRC, DST])
+        return with_known_ids(rows, self._base.snapshot(table.name), mine.added if mine else None)
 
 
-def last_of_each(rows: pa.Table, columns: list[str]) -> pa.Table:
-    """The last row of each value, in the order given."""
-    if rows.num_rows < 2:
-        return rows
-    numbered = rows.select(columns).append_column("row", pa.array(range(rows.num_rows), pa.int64()))
-    last = numbered.group_by(columns).aggregate([("row", "max")])["row_max"]
-    return rows if len(last) == rows.num_rows else rows.take(last.sort())
+def _last_of_each(rows: pa.Table, columns: list[str]) -> pa.Table:
+    kept = last_rows(rows, columns)
+    return rows if kept is None else rows.take(kept)
 
 
 def _refuse_twice(table: TableType, rows: pa.Table) -> None:
-    counted = rows[ID].combine_chunks().value_counts()
-    if len(counted) == rows.num_rows:
-        return
-    twice = [found["values"] for found in counted.to_pylist() if found["counts"] > 1]
-    raise InvalidInput(
-        message=f"{len(twice)} ids of {table.name} are given more than once: {', '.join(map(repr, twice[:5]))}",
-        hint="give each row an id of its own, or merge",
-    )
+    twice = repeated(rows[ID].combine_chunks()).to_pylist()
+    if twice:
+        raise InvalidInput(
+            message=f"{len(twice)} ids of {table.name} are given more than once: {', '.join(map(repr, twice[:5]))}",
+            hint="give each row an id of its own, or merge",
+        )
