@@ -160,3 +160,71 @@ def test_a_barrier_is_refused_once_anything_has_moved(manifest: LanceDataset, me
     merge(again(manifest), meanwhile)
     with pytest.raises(CommitConflictError):
         commit(manifest, raised)
+
+
+def taken_out(at: LanceDataset, order: int) -> Transaction:
+    """A publish as the manifest stages it: the head row of main leaves its fragment, a new fragment comes."""
+    left = at.get_fragment(0).delete_rows([0])
+    return Transaction(
+        at.version,
+        LanceOperation.Update(
+            removed_fragment_ids=[] if left else [0],
+            updated_fragments=[left] if left else [],
+            new_fragments=write_fragments(encode([head("main", order), pin(f"t{order}")]), at),
+        ),
+    )
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_of_two_transactions_that_take_one_row_out_of_its_fragment_the_second_is_refused(
+    tmp_path: Path, alone: bool
+) -> None:
+    rows = [head("main", 0)] if alone else [head("main", 0), pin("a"), pin("b")]
+    manifest = lance.write_dataset(encode(rows), tmp_path / "m", schema=COLUMNS)
+    first, second = taken_out(manifest, 1), taken_out(manifest, 2)
+    commit(manifest, first)
+    with pytest.raises(CommitConflictError):
+        commit(manifest, second)
+    assert names(manifest).count("head:main") == 1
+
+
+def test_a_row_taken_out_conflicts_with_an_inline_merge_of_it_in_both_orders(manifest: LanceDataset) -> None:
+    staged_first = taken_out(manifest, 1)
+    stale = again(manifest)
+    merge(again(manifest), head("main", 2))
+    with pytest.raises(CommitConflictError):
+        commit(manifest, staged_first)
+    newest = again(manifest)
+    merge(newest, head("side", 3))
+    with pytest.raises(OSError, match="Too many concurrent writers"):
+        merge(stale, head("main", 4))
+
+
+def test_an_inline_merge_is_refused_once_its_row_was_taken_out(manifest: LanceDataset) -> None:
+    stale = again(manifest)
+    commit(manifest, taken_out(manifest, 1))
+    with pytest.raises(OSError, match="Too many concurrent writers"):
+        merge(stale, head("main", 2))
+
+
+def test_a_row_taken_out_of_a_folded_fragment_is_refused(manifest: LanceDataset) -> None:
+    stale = taken_out(manifest, 1)
+    new = write_fragments(manifest.to_table(), manifest)
+    old = [fragment.fragment_id for fragment in manifest.get_fragments()]
+    commit(manifest, Transaction(manifest.version, LanceOperation.Update(removed_fragment_ids=old, new_fragments=new)))
+    with pytest.raises(CommitConflictError):
+        commit(manifest, stale)
+
+
+def test_a_row_taken_out_is_refused_by_a_barrier(manifest: LanceDataset) -> None:
+    stale = taken_out(manifest, 1)
+    commit(manifest, barrier(manifest))
+    with pytest.raises(CommitConflictError):
+        commit(manifest, stale)
+
+
+def test_rows_taken_out_of_other_fragments_both_land(manifest: LanceDataset) -> None:
+    stale = taken_out(manifest, 1)
+    merge(again(manifest), head("side", 1))
+    assert commit(manifest, stale).version == manifest.version + 2
+    assert names(manifest) == ["head:main", "head:side", pin("t1").object_id]

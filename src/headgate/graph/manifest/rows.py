@@ -49,6 +49,11 @@ class Row:
     def object_id(self) -> str:
         raise NotImplementedError
 
+    @property
+    def branch_scoped(self) -> bool:
+        """Whether only publishes on its own branch, or only this very operation, can write the row."""
+        return True
+
 
 @dataclass(frozen=True, kw_only=True)
 class Format(Row):
@@ -183,6 +188,10 @@ class PublishRow(Row):
     @property
     def object_id(self) -> str:
         return f"publish:{self.publish_id}"
+
+    @property
+    def branch_scoped(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,8 +1,9 @@
 """The manifest's table in Lance: one open handle, one scan per version, one compare-and-swap.
 
-`merge` is the single place where Headgate lets Lance commit inline: only an inline merge-insert on the unenforced
-primary key makes two writers of one row meet. It lands on the version it was decided on or not at all, and a landing
-is only believed once the newest version shows it.
+Two merges that replace the same row meet: whichever commits second is refused, since both take the row out of one
+fragment. Every publish replaces its branch's head row, so publishes on one branch are decided one by one. Rows that are
+new and belong to no branch (a publish id) meet only in an inline merge-insert on the unenforced primary key, which
+is the single place where Headgate lets Lance commit inline. A landing is believed once the newest version shows it.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from headgate.graph.manifest.rows import COLUMNS, Row, decode, encode
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
+from headgate.graph.storage.lookup import ADDRESS
 
 NAME = "__manifest"
+_OFFSET = 0xFFFFFFFF
 _SCANS = 5
 """Tries to read a version that upkeep removes meanwhile."""
 _MERGE_SECONDS = timedelta(seconds=60)
@@ -45,6 +48,7 @@ class Manifest:
         self._options = dict(location.options) or None
         self._dataset = dataset
         self._state: ManifestState | None = None
+        self._places: dict[str, int] = {}
         self._lock = threading.RLock()
         self.history = History(location)
 
@@ -108,16 +112,12 @@ class Manifest:
         """
         listed = list(rows)
         with self._lock:
+            if self._state is None or self._state.version != state.version:
+                raise MergeContended("the manifest has been read again since")
+            base = self._dataset.checkout_version(state.version)
+            inline = any(not row.branch_scoped and row.object_id not in state.rows for row in listed)
             try:
-                target = self._dataset.checkout_version(state.version)
-                (
-                    target.merge_insert("object_id")
-                    .when_matched_update_all()
-                    .when_not_matched_insert_all()
-                    .conflict_retries(0)
-                    .retry_timeout(_MERGE_SECONDS)
-                    .execute(encode(listed))
-                )
+                landed = self._merge_inline(base, listed) if inline else self._merge_staged(base, listed)
             except Exception as error:
                 match classify(error):
                     case LanceProblem.CONTENTION:
@@ -126,15 +126,43 @@ class Manifest:
                         raise as_error(error, doing=f"publish to {self._location}") from error
                     case _:
                         raise MergeUnknown(str(error)) from error
-            self._dataset = target
-            if target.version == state.version + 1 == int(target.latest_version):
-                self._state = state.with_rows(listed, version=int(target.version))
+            self._dataset = landed
+            if not inline and landed.version == state.version + 1 == int(landed.latest_version):
+                self._state = state.with_rows(listed, version=int(landed.version))
+                self._places |= self._places_of_last(landed, listed)
             else:
                 self._state = None
             try:
                 return self.state()
             except HeadgateError as error:
                 raise MergeUnknown(str(error)) from error
+
+    def _merge_inline(self, base: LanceDataset, rows: list[Row]) -> LanceDataset:
+        builder = base.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()
+        builder.conflict_retries(0).retry_timeout(_MERGE_SECONDS).execute(encode(rows))
+        return base
+
+    def _merge_staged(self, base: LanceDataset, rows: list[Row]) -> LanceDataset:
+        """Take the rows that are replaced out of their fragments and add all as a new one, in one transaction."""
+        gone: dict[int, list[int]] = {}
+        for row in rows:
+            place = self._places.get(row.object_id)
+            if place is not None:
+                gone.setdefault(place >> 32, []).append(place & _OFFSET)
+        left = {number: base.get_fragment(number).delete_rows(offsets) for number, offsets in gone.items()}
+        operation = LanceOperation.Update(
+            removed_fragment_ids=[number for number, fragment in left.items() if fragment is None],
+            updated_fragments=[fragment for fragment in left.values() if fragment is not None],
+            new_fragments=write_fragments(encode(rows), base, schema=COLUMNS, mode="append"),
+        )
+        transaction = Transaction(read_version=base.version, operation=operation)
+        return LanceDataset.commit(base, transaction, max_retries=0)
+
+    @staticmethod
+    def _places_of_last(dataset: LanceDataset, rows: list[Row]) -> dict[str, int]:
+        """Where rows are that a transaction has just added as one fragment."""
+        number = max(fragment.fragment_id for fragment in dataset.get_fragments())
+        return {row.object_id: number << 32 | offset for offset, row in enumerate(rows)}
 
     def replace_all(self, state: ManifestState, rows: Iterable[Row]) -> bool:
         """Write the live rows anew as one fragment, if nothing has moved since `state`; False if something has."""
@@ -152,6 +180,7 @@ class Manifest:
                 self._state = None
                 return False
             self._state = ManifestState(landed, {row.object_id: row for row in listed})
+            self._places = self._places_of_last(self._dataset, listed)
             return True
 
     def raise_barrier(self, state: ManifestState) -> bool:
@@ -203,8 +232,9 @@ class Manifest:
 
     def _scan(self, version: int) -> ManifestState:
         dataset = self._dataset.checkout_version(version)
-        rows = {}
-        for row in decode(dataset.to_table()):
+        rows: dict[str, Row] = {}
+        found = dataset.scanner(with_row_address=True).to_table()
+        for row in decode(found):
             if row.object_id in rows:
                 raise StoreDamaged(
                     message=f"the manifest of {self._location} holds {row.object_id} twice",
@@ -213,6 +243,7 @@ class Manifest:
                 )
             rows[row.object_id] = row
         self._dataset = dataset
+        self._places = dict(zip(found["object_id"].to_pylist(), found[ADDRESS].to_pylist(), strict=True))
         return ManifestState(version, rows)
 
 

@@ -10,7 +10,7 @@ from headgate.graph.manifest.rows import Barrier
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.table import Manifest
 
-FRAGMENTS = 16
+FRAGMENTS = 8
 """Each publish adds a fragment; past this many they are folded."""
 MOVED_AT_ONCE = 128
 """Rows are moved to the history in at least this many, so that it has few fragments."""

@@ -33,7 +33,7 @@ class SmallObjects(Protocol):
     """Names are relative to the graph's root, with `/` between their parts."""
 
     def put_if_absent(self, name: str, data: bytes) -> bool:
-        """Create the object, durably; False if one of that name is there already."""
+        """Create the object, whole or not at all; False if one of that name is there already."""
         ...
 
     def get(self, name: str) -> bytes | None:
@@ -77,7 +77,6 @@ class LocalObjects:
                     os.link(hidden, target)
                 except FileExistsError:
                     return False
-                _sync_folder(target.parent)
                 return True
             finally:
                 with contextlib.suppress(FileNotFoundError):
@@ -190,14 +189,6 @@ class RemoteObjects:
                 return modified
             finally:
                 obstore.delete(self._store, probe)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager
