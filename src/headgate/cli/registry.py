@@ -44,6 +44,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "repair", "headgate.cli.fence", UPKEEP, "Show what is uncommitted on a branch of a lakeFS; drop it on request."
     ),
+    Command("graph", "headgate.cli.graph", TABLES, "Typed tables: schema, queries, SQL, loads and mutations."),
     Command("doctor", "headgate.cli.setup", SET_UP, "Tell what is there, what is missing and how to get it."),
     Command("config", "headgate.cli.setup", SET_UP, "Show each setting, its value and where it came from."),
     Command("version", "headgate.cli.setup", SET_UP, "Show the version and what it runs on."),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -46,6 +48,10 @@ class QueryResult:
         rows: list[dict[str, Any]] = self.table.to_pylist()
         return rows
 
+    def to_json_rows(self) -> list[dict[str, Any]]:
+        """A dict for each row in the JSON that parameters and loads take back: times as text, blobs as base64."""
+        return [{name: _as_json(value) for name, value in row.items()} for row in self]
+
     def to_pandas(self) -> pandas.DataFrame:
         try:
             return self.table.to_pandas()
@@ -70,6 +76,20 @@ class QueryResult:
         more = len(self) - len(shown)
         foot = f"<p>{len(self):,} rows{f', {more:,} not shown' if more else ''}</p>"
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{foot}"
+
+
+def _as_json(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z") if value.tzinfo else value.isoformat()
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, list):
+        return [_as_json(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _as_json(item) for name, item in value.items()}
+    return value
 
 
 def _cell(value: Any) -> str:

@@ -35,17 +35,23 @@ class Snapshot:
     def schema(self) -> Schema:
         return self._source.schema
 
-    def query(self, text: str, params: Params | None = None, *, name: str | None = None) -> QueryResult:
-        """The result of a read; `name` says which, where the text holds several."""
-        return execute(self._source, prepare_read(text, self.schema, query=name), params)
+    def query(
+        self, text: str, params: Params | None = None, *, name: str | None = None, source: str = "query"
+    ) -> QueryResult:
+        """The result of a read; `name` says which of several is meant, `source` is what errors call the text."""
+        return execute(self._source, prepare_read(text, self.schema, query=name, name=source), params)
 
-    def explain(self, text: str, params: Params | None = None, *, name: str | None = None) -> list[str]:
+    def explain(
+        self, text: str, params: Params | None = None, *, name: str | None = None, source: str = "query"
+    ) -> list[str]:
         """How a read would run, line by line."""
-        return explain(self._source, prepare_read(text, self.schema, query=name), params)
+        return explain(self._source, prepare_read(text, self.schema, query=name, name=source), params)
 
-    def profile(self, text: str, params: Params | None = None, *, name: str | None = None) -> Profile:
+    def profile(
+        self, text: str, params: Params | None = None, *, name: str | None = None, source: str = "query"
+    ) -> Profile:
         """The result of a read, with every access to a table that it took."""
-        return profile(self._source, prepare_read(text, self.schema, query=name), params)
+        return profile(self._source, prepare_read(text, self.schema, query=name, name=source), params)
 
     def sql(self, text: str, params: Params | None = None) -> QueryResult:
         """The result of a SELECT over the types as views."""
