@@ -48,7 +48,7 @@ test-real: $(READY) ## The tests that need real servers: lakeFS, Conductor, S3, 
 	@$(BIN)/pytest -m real --durations=15 || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 	  echo "make test-real: there are no tests against real servers"; }
 
-models: $(READY) ## Explore the models of both protocols completely (about an hour)
+models: $(READY) ## Explore the models of both protocols (an hour or more)
 	@$(BIN)/python models/publication_protocol.py
 	@$(BIN)/python models/publication_protocol.py --broken all --without all
 	@$(BIN)/python models/graph_protocol.py
