@@ -15,9 +15,8 @@ from headgate.errors import InvalidInput
 from headgate.tasks.protocols import PolledAttempt
 
 PREFIX = "headgate-staging-"
-MAX_LENGTH = 480
-"""Lakes keep branch names in keys of 512 bytes or more; this leaves room for what they put around them."""
-_FIELD_MAX = 72
+MAX_LENGTH = 255
+_FIELD_MAX = 48
 """Longest escaped field: a UUID takes 40 characters, a ULID 26."""
 _DIGEST = 16
 _PLAIN = re.compile(r"[A-Za-z0-9]")
@@ -59,7 +58,10 @@ class StagingName:
 
     def __str__(self) -> str:
         fields = (str(self.seq), self.task_id, str(self.retry_count), self.execution)
-        return self.task_prefix + "-".join(_escape(field) for field in fields)
+        name = self.task_prefix + "-".join(_escape(field) for field in fields)
+        if len(name) > MAX_LENGTH:
+            raise _too_long(name, MAX_LENGTH)
+        return name
 
 
 def orchestrator_prefix(orchestrator: str) -> str:
@@ -93,12 +95,16 @@ def parse(branch: str) -> StagingName | None:
 def _escape(field: str) -> str:
     escaped = "".join(c if _PLAIN.fullmatch(c) else _escape_one(c) for c in field)
     if not 0 < len(escaped) <= _FIELD_MAX:
-        raise InvalidInput(
-            message=f"{field!r} cannot stand in the name of a staging branch: it takes {len(escaped)} characters, "
-            f"and has to take from 1 to {_FIELD_MAX}",
-            hint="give the orchestrator, its workflows and its tasks shorter ids",
-        )
+        raise _too_long(field, _FIELD_MAX)
     return escaped
+
+
+def _too_long(text: str, most: int) -> InvalidInput:
+    return InvalidInput(
+        message=f"{text!r} cannot stand in the name of a staging branch: it has to take from 1 to {most} characters, "
+        "escaped",
+        hint="give the orchestrator, its workflows and its tasks shorter ids",
+    )
 
 
 def _escape_one(character: str) -> str:

@@ -7,16 +7,26 @@
 from headgate.settings.address import StoreAddress
 from headgate.settings.aws import aws_source
 from headgate.settings.load import Loaded, load
-from headgate.settings.model import ConductorSettings, LakefsSettings, LogSettings, Settings, StoreSettings
+from headgate.settings.model import (
+    ConductorSettings,
+    GcSettings,
+    LakefsSettings,
+    LogSettings,
+    Settings,
+    StoreSettings,
+    WorkspaceSettings,
+)
 
 __all__ = [
     "ConductorSettings",
+    "GcSettings",
     "LakefsSettings",
     "Loaded",
     "LogSettings",
     "Settings",
     "StoreAddress",
     "StoreSettings",
+    "WorkspaceSettings",
     "aws_source",
     "load",
 ]

@@ -89,6 +89,26 @@ class LogSettings(Section):
     """How many of the older files stay."""
 
 
+class WorkspaceSettings(Section):
+    """The local workspaces of attempts, and what stays of those that failed."""
+
+    root: Annotated[Path | None, LOCATION] = None
+    """Where workspaces are made; the folder `workspaces` in `state` if nothing is said."""
+    keep_failed: Literal["none", "last", "all"] = "last"
+    """Which failed attempts are moved aside to be looked at: none, the last of each task, or all."""
+    keep_failed_mb: float = Field(default=2048, gt=0)
+    """How many megabytes of failed attempts are kept; the oldest go first."""
+    keep_failed_days: float = Field(default=14, gt=0)
+    """How long a failed attempt is kept."""
+
+
+class GcSettings(Section):
+    """What `headgate gc` takes for gone."""
+
+    unknown_after_hours: float = Field(default=24, ge=1)
+    """A staging branch whose task the orchestrator does not know is left alone until it is this old."""
+
+
 class Settings(Section):
     state: Annotated[Path, LOCATION] = Path(".headgate")
     """The folder for what Headgate keeps on this machine: the embedded lake, the engine, kept attempts."""
@@ -101,6 +121,14 @@ class Settings(Section):
     lakefs: LakefsSettings = LakefsSettings()
     conductor: ConductorSettings = ConductorSettings()
     log: LogSettings = LogSettings()
+    workspace: WorkspaceSettings = WorkspaceSettings()
+    gc: GcSettings = GcSettings()
+    replace: Literal["auto", "any"] = "auto"
+    """Which heads on top of the input ref attempts may replace: `any` is for all tasks, `auto` leaves it to each."""
+
+    @property
+    def workspace_root(self) -> Path:
+        return self.workspace.root or self.state / "workspaces"
 
     def store(self, name: str) -> StoreSettings:
         """The store of that name, with the repository and the embedded lake's folder filled in."""

@@ -14,6 +14,7 @@ TESTS = Path(__file__).parents[2]
 LOAD = "unit/settings/test_load.py"
 SETUP = "unit/cli/test_setup.py"
 WORK = "unit/cli/test_work.py"
+MACHINE = "unit/orchestrators/test_machine.py"
 
 EFFECTS = {
     "state": f"{LOAD}::test_the_file_is_found_from_a_folder_below_and_paths_are_meant_from_it",
@@ -30,6 +31,12 @@ EFFECTS = {
     "log.file": f"{SETUP}::test_the_log_settings_take_effect",
     "log.max_mb": f"{SETUP}::test_the_log_settings_take_effect",
     "log.keep": f"{SETUP}::test_the_log_settings_take_effect",
+    "workspace.root": f"{MACHINE}::test_workspaces_are_made_where_the_settings_say",
+    "workspace.keep_failed": f"{MACHINE}::test_how_much_is_kept_of_failed_attempts_is_a_setting",
+    "workspace.keep_failed_mb": f"{MACHINE}::test_how_much_is_kept_of_failed_attempts_is_a_setting",
+    "workspace.keep_failed_days": f"{MACHINE}::test_how_much_is_kept_of_failed_attempts_is_a_setting",
+    "gc.unknown_after_hours": f"{MACHINE}::test_how_long_an_unknown_branch_is_left_alone_is_a_setting",
+    "replace": f"{MACHINE}::test_the_rule_for_replacing_is_a_setting",
     "stores.*.lake": f"{LOAD}::test_a_profile_that_names_a_stores_kind_replaces_the_store",
     "stores.*.graph": f"{LOAD}::test_an_address_with_a_scheme_is_no_path",
     "stores.*.root": f"{LOAD}::test_a_profile_that_names_a_stores_kind_replaces_the_store",

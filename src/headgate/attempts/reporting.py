@@ -1,0 +1,116 @@
+"""Telling the orchestrator how an attempt ended, within the completion budget, and finding out whether it was taken."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from headgate.attempts.fence import CANCELLED, check_current
+from headgate.attempts.records import AbandonedRecord
+from headgate.attempts.report import Run
+from headgate.attempts.runtime import Runtime
+from headgate.errors import HeadgateError, OrchestratorStatus, OutcomeUnknown, StaleAttemptError
+from headgate.failpoints import Failpoint, failpoint
+from headgate.tasks.failures import Ending, Phase, classify, reason_of
+from headgate.tasks.io import StoreBlock
+
+log = logging.getLogger(__name__)
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+
+
+def report_completed(runtime: Runtime, run: Run, output: dict[str, Any]) -> None:
+    """Fence, complete, and re-read: only a completion that the orchestrator shows as ours is a success."""
+    run.output = output
+    with run.during(Phase.ATTEMPT_FENCE, "complete"):
+        check_current(runtime.orchestrator, run.attempt.id)
+        _insist(runtime, run, lambda: runtime.orchestrator.complete(run.attempt.id, output))
+        now = runtime.orchestrator.current(run.attempt.id)
+        if now.status != OrchestratorStatus.COMPLETED or not _same_refs(now.output, output):
+            raise StaleAttemptError(
+                message="the orchestrator did not accept this attempt's completion",
+                hint="the attempt that is current decides what becomes of the branch",
+                workflow=run.attempt.id.workflow,
+                task_id=run.attempt.id.task_id,
+                status=now.status,
+            )
+        run.status = OrchestratorStatus.COMPLETED
+    failpoint(Failpoint.ATTEMPT_COMPLETED)
+
+
+def report_failed(runtime: Runtime, run: Run, error: BaseException) -> None:
+    """Report what the failure table says of this error in this phase; nothing for an attempt nobody wants."""
+    undelivered = run.output is not None and isinstance(error, OutcomeUnknown)
+    run.error, run.reason, run.output = error, reason_of(error, phase=run.phase), None
+    unwanted = run.cancellation.is_set() or not isinstance(error, Exception)
+    if isinstance(error, StaleAttemptError) and error.status in CANCELLED:
+        unwanted = True
+    failure = classify(run.phase, error)
+    # A completion that could not be delivered may have been: reporting a failure on top of it would be a guess.
+    if unwanted or undelivered or failure.ending is Ending.NOT_REPORTED:
+        log.info("nothing is reported for attempt %s: %s", run.execution, run.reason)
+        return
+    try:
+        if not isinstance(error, HeadgateError):
+            runtime.orchestrator.log(run.attempt.id, "".join(traceback.format_exception(error)))
+        _insist(
+            runtime,
+            run,
+            lambda: runtime.orchestrator.fail(run.attempt.id, reason=run.reason, terminal=failure.terminal),
+        )
+        run.status = OrchestratorStatus.TERMINAL if failure.terminal else OrchestratorStatus.FAILED
+    except HeadgateError as silent:
+        log.warning("attempt %s could not be reported as failed: %s; its lease runs out", run.execution, silent)
+
+
+def note_abandoned(runtime: Runtime, run: Run, block: StoreBlock) -> None:
+    """Log a publication that was not accepted, with everything needed to find it. The branch is left alone."""
+    if not run.moved_head or run.published is None or run.status == OrchestratorStatus.COMPLETED:
+        return
+    record = AbandonedRecord(
+        execution=run.execution,
+        store=block.store,
+        branch=block.branch,
+        ref=run.published,
+        input_ref=block.input_ref,
+        reason=run.reason,
+        at=runtime.clock.now(),
+    )
+    log.warning(
+        "abandoned publication: %s@%s is at %s, published from %s by execution %s of task %s: %s",
+        record.store,
+        record.branch,
+        record.ref,
+        record.input_ref,
+        record.execution,
+        run.attempt.id.task_id,
+        run.reason,
+    )
+    if runtime.records is not None:
+        runtime.records.abandoned(record)
+
+
+def _insist(runtime: Runtime, run: Run, call: Callable[[], None]) -> None:
+    """Try again until it is delivered or the completion budget is used up. Both reports may be repeated safely: a
+    finished task id takes no second one."""
+    deadline = runtime.clock.monotonic() + run.declaration.budget.completion_timeout_seconds
+    wait = _FIRST_WAIT
+    while True:
+        try:
+            return call()
+        except HeadgateError as error:
+            if runtime.clock.monotonic() + wait > deadline:
+                raise OutcomeUnknown(
+                    message=f"the result could not be delivered to the orchestrator: {error.summary}",
+                    hint="its lease runs out and the task is handed out again",
+                    publish_id=run.execution,
+                ) from error
+            runtime.wait(wait)
+            wait = min(wait * 2, _LONGEST_WAIT)
+
+
+def _same_refs(accepted: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:
+    stores = [key for key in ours if key != "result"]
+    return all(accepted.get(key) == ours[key] for key in stores)

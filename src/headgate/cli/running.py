@@ -1,0 +1,312 @@
+"""Work: run a task by hand, look at past attempts, run one again."""
+
+from __future__ import annotations
+
+import json as jsons
+import sys
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from headgate.cli import console, invocation
+from headgate.errors import HeadgateError, InvalidInput, response_to
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from headgate.attempts.records import AttemptRecord
+    from headgate.attempts.report import AttemptReport
+    from headgate.lake.stores import OpenStore
+    from headgate.orchestrators.machine import Machine
+    from headgate.tasks.declaration import TaskDeclaration
+
+app = typer.Typer()
+
+
+@app.command()
+def run(
+    tasks: Annotated[str, typer.Argument(metavar="MODULE:TASK[,TASK…]", help="What to run; a chain, if several.")],
+    on: Annotated[
+        str | None, typer.Option("--on", metavar="STORE@BRANCH", help="Read its head, publish to it.")
+    ] = None,
+    params: Annotated[
+        str, typer.Option(metavar="JSON", help="The params; for a chain, an object with those of each task by name.")
+    ] = "{}",
+    retry: Annotated[
+        str | None, typer.Option(metavar="WORKFLOW", help="Retry this workflow from its own input instead.")
+    ] = None,
+    dry_run: console.DryRunFlag = False,
+    json: console.JsonFlag = False,
+) -> None:
+    """Run a task by hand: one attempt, with the time of each step."""
+    from headgate.orchestrators.machine import Machine
+    from headgate.tasks.loading import load_named
+
+    module, _, names = tasks.partition(":")
+    wanted = [name for name in names.split(",") if name]
+    if not wanted:
+        raise InvalidInput(message=f"{tasks!r} names no task", hint="write MODULE:TASK, such as tasks:ingest")
+    declarations = load_named(module, wanted)
+    given = _params(params)
+    with Machine(invocation.current().settings) as machine:
+        if retry is not None:
+            [declaration] = declarations
+            if not dry_run:
+                machine.orchestrator.retry(_last_task(machine, retry), reason="retried by hand")
+            _finish([_attempt(machine, declaration, retry, quiet=json)] if not dry_run else [], json=json)
+            return
+        store = _store(machine, declarations, on)
+        ref: str | None = None
+        reports: list[AttemptReport] = []
+        for declaration in declarations:
+            own = given.get(declaration.name, {}) if len(declarations) > 1 else given
+            task_input = _input(machine, declaration, store, own, ref)
+            if dry_run:
+                console.show_json({"task": declaration.name, "input": task_input})
+                continue
+            from headgate.orchestrators.local import RetryRule
+
+            rule = RetryRule(count=0, response_seconds=declaration.controls.timeout.response_seconds)
+            workflow = machine.orchestrator.submit(declaration.name, task_input, retry=rule).workflow
+            reports.append(_attempt(machine, declaration, workflow, quiet=json))
+            if not reports[-1].ok:
+                break
+            ref = reports[-1].published or ref
+        _finish(reports, json=json)
+
+
+def _params(text: str) -> dict[str, Any]:
+    try:
+        given = jsons.loads(text)
+    except ValueError as error:
+        raise InvalidInput(message=f"--params is no JSON: {error}", hint="""write it like '{"limit": 3}'""") from error
+    if not isinstance(given, dict):
+        raise InvalidInput(message="--params is no JSON object", hint="""write it like '{"limit": 3}'""")
+    return given
+
+
+def _store(machine: Machine, declarations: list[TaskDeclaration], on: str | None) -> tuple[OpenStore, str] | None:
+    """The store and branch to read and publish to; None where no task has a store."""
+    from headgate.settings import StoreAddress
+
+    if all(declaration.workspace is None for declaration in declarations):
+        if on is not None:
+            raise InvalidInput(message="no task of these has a workspace", hint="leave --on out")
+        return None
+    if on is None:
+        raise InvalidInput(message="a task with a workspace needs a store", hint="add --on STORE@BRANCH")
+    address = StoreAddress.parse(on, default_at="main")
+    return machine.lakes.store(address.store), str(address.at)
+
+
+def _input(
+    machine: Machine,
+    declaration: TaskDeclaration,
+    store: tuple[OpenStore, str] | None,
+    params: dict[str, Any],
+    ref: str | None,
+) -> dict[str, Any]:
+    """The input of a task: its branch is resolved here, once."""
+    from headgate.attempts.judging import check_head_to_build_on
+    from headgate.tasks.io import read_input
+
+    task_input: dict[str, Any] = {"params": params}
+    if declaration.workspace is not None and store is not None:
+        opened, branch = store
+        head = opened.lake.head(opened.repository, branch)
+        if declaration.writes:
+            check_head_to_build_on(head, orchestrator=machine.orchestrator, store="workspace")
+        block = {"repository": opened.repository, "branch": branch, "ref_type": "commit", "ref": ref or str(head.ref)}
+        task_input = {"workspace": block, **task_input}
+    read_input(declaration, task_input)
+    return task_input
+
+
+def _last_task(machine: Machine, workflow: str) -> str:
+    tasks = machine.orchestrator.tasks(workflow=workflow)
+    if not tasks:
+        raise InvalidInput(message=f"there is no workflow {workflow!r} here", hint="`headgate attempts` lists them")
+    last = tasks[-1]
+    if last.status in ("COMPLETED", "CANCELED"):
+        raise InvalidInput(
+            message=f"workflow {workflow} is {last.workflow_status}, and only failed or dead work is retried",
+            hint="start it anew",
+        )
+    return last.id
+
+
+def _attempt(machine: Machine, declaration: TaskDeclaration, workflow: str, *, quiet: bool) -> AttemptReport:
+    from headgate.attempts.lifecycle import run_attempt
+
+    polled = machine.orchestrator.poll(declaration.name, workflow=workflow)
+    if polled is None:
+        raise InvalidInput(
+            message=f"workflow {workflow} has no attempt of {declaration.name} to hand out",
+            hint="`headgate attempts` shows what became of it",
+        )
+
+    def told(step: str, seconds: float) -> None:
+        console.note(f"  {step:<22}{seconds * 1000:10.1f} ms")
+
+    if not quiet:
+        console.note(f"{declaration.name}: workflow {workflow}, retry {polled.id.retry_count}")
+    runtime = machine.runtime()
+    try:
+        with _prints_are_notes():
+            return run_attempt(runtime if quiet else replace(runtime, on_phase=told), declaration, polled)
+    except KeyboardInterrupt:
+        machine.orchestrator.cancel(workflow, reason="interrupted by hand")
+        raise
+
+
+def _prints_are_notes() -> AbstractContextManager[object]:
+    """What a body prints is about the work, and goes to stderr: stdout holds the result alone."""
+    return redirect_stdout(sys.stderr)
+
+
+def _finish(reports: list[AttemptReport], *, json: bool) -> None:
+    if json:
+        console.show_json([_summary(report) for report in reports])
+    for report in reports:
+        if not json:
+            console.say(_told(report))
+    if reports and not reports[-1].ok:
+        failed = reports[-1]
+        if not json:
+            console.note(f"error: {failed.reason or 'the attempt was not reported'}")
+            if failed.kept_at:
+                console.note(f"hint: headgate attempts {failed.execution} shows it; headgate replay runs it again")
+        error = failed.error
+        raise typer.Exit(response_to(error).exit_code if isinstance(error, HeadgateError) else 1)
+
+
+def _told(report: AttemptReport) -> str:
+    if not report.ok:
+        return f"{report.task}: {report.status or 'not reported'}"
+    changed = f"{len(report.changes)} changed" if report.changes else "nothing changed"
+    move = f", {report.decision.move}" if report.decision else ""
+    ref = f" -> {report.published}" if report.published else ""
+    return f"{report.task}: COMPLETED{ref} ({changed}{move}, {report.seconds:.2f} s)"
+
+
+def _summary(report: AttemptReport) -> dict[str, Any]:
+    return {
+        "task": report.task,
+        "execution": report.execution,
+        "workflow": report.attempt.workflow,
+        "task_id": report.attempt.task_id,
+        "status": report.status,
+        "output": report.output,
+        "published": report.published,
+        "move": str(report.decision.move) if report.decision else None,
+        "changes": list(report.changes),
+        "phases": [{"step": step, "seconds": seconds} for step, seconds in report.phases],
+        "reason": report.reason,
+        "kept_at": report.kept_at,
+    }
+
+
+@app.command()
+def attempts(
+    attempt: Annotated[str | None, typer.Argument(metavar="[ID]", help="Show this one in full.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only those of this task.")] = None,
+    limit: Annotated[int, typer.Option(help="At most so many, newest first.", min=1)] = 20,
+    json: console.JsonFlag = False,
+) -> None:
+    """List the attempts recorded on this machine, or show one."""
+    from headgate.orchestrators.machine import Machine
+
+    with Machine(invocation.current().settings) as machine:
+        if attempt is not None:
+            record = machine.records.attempt(attempt)
+            console.show_either(record, as_json_text=json, draw=lambda: _shown(machine, record))
+            return
+        found = machine.records.attempts(limit=limit, task=task)
+        console.show_either(found, as_json_text=json, draw=lambda: _listed(found))
+
+
+def _listed(found: list[AttemptRecord]) -> RenderableType | str:
+    if not found:
+        return "no attempt has been recorded here yet"
+    rows = [
+        (
+            record.execution,
+            record.task,
+            record.retry_count,
+            record.status or "running, or its worker died",
+            record.move,
+            f"{record.started_at:%Y-%m-%d %H:%M:%S}",
+            f"{sum(seconds for _, seconds in record.phases):.2f} s" if record.phases else "",
+            record.reason[:60],
+        )
+        for record in found
+    ]
+    return console.table(["attempt", "task", "retry", "status", "move", "started", "took", "reason"], rows)
+
+
+def _shown(machine: Machine, record: AttemptRecord) -> str:
+    lines = [
+        f"attempt   {record.execution}",
+        f"task      {record.module}:{record.task} as {record.reference_task}, retry {record.retry_count}",
+        f"workflow  {record.workflow}, task id {record.task_id}, orchestrator {record.orchestrator}",
+        f"status    {record.status or 'running, or its worker died'}",
+    ]
+    for name in ("workspace", "graph"):
+        if name in record.input:
+            block = record.input[name]
+            lines.append(
+                f"{name:<10}{block.get('repository') or block.get('graph')}@{block.get('branch')} {block.get('ref')}"
+            )
+    if record.move:
+        lines.append(f"move      {record.move} ({record.strength} fence): {record.why}")
+    if record.output:
+        lines.append(f"output    {jsons.dumps(record.output, ensure_ascii=False)}")
+    if record.reason:
+        lines.append(f"failed    in {record.phase}: {record.reason}")
+    lines += ["changes", *(f"  {change}" for change in record.changes)] if record.changes else []
+    lines += ["steps", *(f"  {step:<22}{seconds * 1000:10.1f} ms" for step, seconds in record.phases)]
+    if record.kept_at:
+        lines.append(f"kept      {record.kept_at}")
+        kept = [one for one in machine.kept.all() if one.execution == record.execution]
+        if kept:
+            lines += ["output of the body", *(f"  {line}" for line in kept[0].output.splitlines()[-20:])]
+            lines += [str(kept[0].report.get("traceback", "")).rstrip()]
+    return "\n".join(lines)
+
+
+@app.command()
+def replay(
+    attempt: Annotated[str, typer.Argument(metavar="ID", help="The attempt, by its id or the beginning of it.")],
+    pdb: Annotated[bool, typer.Option("--pdb", help="Open the debugger where the body fails.")] = False,
+    json: console.JsonFlag = False,
+) -> None:
+    """Run the body of a past attempt again; nothing is published."""
+    from headgate.attempts.replay import replay as run_again
+    from headgate.orchestrators.machine import Machine
+    from headgate.tasks.loading import load_named
+
+    def debug(trace: Any) -> None:
+        import pdb as debugger
+
+        debugger.post_mortem(trace)
+
+    with Machine(invocation.current().settings) as machine:
+        record = machine.records.attempt(attempt)
+        [declaration] = load_named(record.module, [record.task])
+        with nullcontext() if pdb else _prints_are_notes():
+            replayed = run_again(machine.runtime(), declaration, record.input, on_error=debug if pdb else None)
+    facts = {
+        "attempt": record.execution,
+        "changes": list(replayed.changes),
+        "result": replayed.result,
+        "error": None if replayed.error is None else f"{type(replayed.error).__name__}: {replayed.error}",
+    }
+    told = [f"replayed {record.execution}; nothing was staged, published or reported"]
+    told += [f"  {change}" for change in replayed.changes] or ([] if replayed.error else ["  nothing changed"])
+    if replayed.error is None:
+        told.append(f"result {jsons.dumps(replayed.result, ensure_ascii=False)}")
+    console.show_either(facts, as_json_text=json, draw=lambda: "\n".join(told))
+    if replayed.error is not None:
+        raise replayed.error

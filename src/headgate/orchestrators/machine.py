@@ -1,0 +1,96 @@
+"""The parts of Headgate on this machine, opened from the settings: the local orchestrator, the lakes, the records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+from headgate.attempts.gc import Reclaimed, reclaim_branches, reclaim_workspaces
+from headgate.attempts.kept import KeepFailed, KeepLimits, KeptAttempts
+from headgate.attempts.lake_store import lake_opener
+from headgate.attempts.records import AttemptRecords
+from headgate.attempts.runtime import AttemptOptions, Runtime
+from headgate.clock import SYSTEM_CLOCK, Clock
+from headgate.lake.stores import Lakes
+from headgate.orchestrators.local import LocalOrchestrator
+from headgate.publication import Replace
+from headgate.settings import Settings
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Opens each part when it is first asked for. Use it as a context manager."""
+
+    settings: Settings
+    clock: Clock = SYSTEM_CLOCK
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for name in ("orchestrator", "records", "lakes"):
+            if name in self.__dict__:
+                self.__dict__.pop(name).close()
+
+    @cached_property
+    def orchestrator(self) -> LocalOrchestrator:
+        return LocalOrchestrator(self.settings.state / "orchestrator.db", clock=self.clock)
+
+    @cached_property
+    def records(self) -> AttemptRecords:
+        return AttemptRecords(self.settings.state / "attempts.db")
+
+    @cached_property
+    def lakes(self) -> Lakes:
+        return Lakes(self.settings)
+
+    @property
+    def options(self) -> AttemptOptions:
+        kept = self.settings.workspace
+        return AttemptOptions(
+            workspace_root=self.settings.workspace_root,
+            keep=KeepLimits(
+                mode=KeepFailed(kept.keep_failed),
+                max_bytes=int(kept.keep_failed_mb * 1024**2),
+                max_age=timedelta(days=kept.keep_failed_days),
+            ),
+            replace=Replace(self.settings.replace),
+        )
+
+    @property
+    def kept(self) -> KeptAttempts:
+        return KeptAttempts(self.settings.workspace_root, self.options.keep, clock=self.clock)
+
+    def runtime(self) -> Runtime:
+        """What attempts run with here."""
+        return Runtime(
+            orchestrator=self.orchestrator,
+            stores={"workspace": lake_opener(lambda block: self.lakes.of_repository(block.repository).lake)},
+            options=self.options,
+            records=self.records,
+            clock=self.clock,
+        )
+
+    def collect_garbage(self, *, dry_run: bool) -> Reclaimed:
+        """Local workspaces and staging branches of this orchestrator's attempts that are over."""
+        unknown_after = timedelta(hours=self.settings.gc.unknown_after_hours)
+        found = reclaim_workspaces(
+            self.settings.workspace_root, clock=self.clock, unknown_after=unknown_after, dry_run=dry_run
+        )
+        for store in self.lakes.all():
+            if store.repository in store.lake.repositories():
+                branches = reclaim_branches(
+                    store.lake,
+                    [store.repository],
+                    self.orchestrator,
+                    clock=self.clock,
+                    unknown_after=unknown_after,
+                    dry_run=dry_run,
+                )
+                found.removed += branches.removed
+                found.left += branches.left
+                found.failed += branches.failed
+        if not dry_run:
+            self.kept.prune()
+        return found
