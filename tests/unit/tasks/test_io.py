@@ -58,6 +58,7 @@ def test_good_input_becomes_values() -> None:
 
 
 def test_everything_wrong_is_told_at_once() -> None:
+    """Invariant 9: bad input gets an error that names the input and the fix."""
     told = problems(
         task_of(both),
         {"workspace": {**WORKSPACE, "ref_type": "branch", "extra": 1}, "parms": {}, "params": {"limit": "many"}},

@@ -124,6 +124,7 @@ def test_two_tasks_of_one_name(folder: Path) -> None:
 
 
 def test_everything_that_is_wrong_with_a_module_comes_at_once(folder: Path) -> None:
+    """Invariant 9: every wrong line is named, with the fix."""
     path = write(
         folder,
         """
@@ -136,6 +137,9 @@ def test_everything_that_is_wrong_with_a_module_comes_at_once(folder: Path) -> N
         @task(workspace="songs/", colour="red", controls=TaskControls(
             publish=PublishBudget(observed_publish_p99_seconds=29)))
         def three(workspace: Path, params: P) -> R: ...
+
+        @task(workspace="songs//deep")
+        def short(workspace: Path, params: P) -> R: ...
 
         @task()
         def fine(params: P) -> R: ...
@@ -156,7 +160,8 @@ def test_everything_that_is_wrong_with_a_module_comes_at_once(folder: Path) -> N
         (4, "the return value has no annotation"),
         (8, "publish_timeout_seconds"),
         (7, "takes no keyword 'colour'"),
-        (17, "SystemError"),
+        (11, "WorkspaceSpec.prefix"),
+        (20, "SystemError"),
     ):
         assert any(at == line and part in text for at, text in zip(lines, told, strict=True)), (line, part, found)
 
