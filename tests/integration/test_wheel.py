@@ -50,7 +50,8 @@ def test_the_wheel_holds_the_package_alone(wheel: Path) -> None:
         *{n.split("/")[0] for n in names if ".dist-info/" in n},
     }
     assert "headgate/py.typed" in names
-    assert "headgate/cli/templates/tasks.py.in" in names
+    assert {"headgate/cli/templates/tasks.py.in", "headgate/_examples/songs/tasks.py"} <= set(names)
+    assert not [name for name in names if name.endswith(".pyc")]
 
 
 def test_the_demonstration_runs_from_the_wheel(installed: Path, tmp_path: Path) -> None:

@@ -1,21 +1,28 @@
 """The demonstration: a list of steps over one folder, on the embedded parts alone.
 
 A part adds a step by writing a function `(Stage) -> str` that does the work and returns the line that tells what came
-of it, and by naming it in `STEPS`; its module is imported when its turn comes. A step that needs something the machine
-may lack names that need: it is then skipped with one line that says how to get it.
+of it, and by naming it in `STEPS`; its module is imported when its turn comes. Steps do what a person would do, with
+`stage.headgate(…)`, which shows the command line. A step that needs something the machine may lack names that need: it
+is then skipped with one line that says how to get it.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import shlex
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from headgate.cli import console
 from headgate.clock import SYSTEM_CLOCK, Clock
+from headgate.errors import HeadgateError
 from headgate.settings import Settings, load
 
 Need = Callable[[], str | None]
@@ -49,31 +56,55 @@ class Step(NamedTuple):
 
 
 STEPS: tuple[Step, ...] = (
-    Step("Write a project", "headgate.cli.demo:write"),
-    Step("Publish songs to songs@main", "headgate.cli.demo_lake:publish"),
-    Step("Publish a summary of what was published", "headgate.cli.demo_lake:publish_summary"),
-    Step("Try to publish from a ref that is not the head any more", "headgate.cli.demo_lake:refuse"),
+    Step("Write the songs project", "headgate.cli.demo_songs:write"),
+    Step("Check its tasks", "headgate.cli.demo_songs:check"),
+    Step("Take songs in, build features, publish both", "headgate.cli.demo_songs:publish"),
+    Step("Kill an attempt between its publish and its completion", "headgate.cli.demo_songs:crash"),
+    Step("Retry it: the abandoned publication is replaced", "headgate.cli.demo_songs:recover"),
 )
+
+_LEADING_ELSEWHERE = ("HEADGATE_", "CONDUCTOR_", "LAKECTL_")
 
 
 @dataclass
 class Stage:
-    """Where the steps play: a folder, its settings, and what the end of the demonstration tells."""
+    """Where the steps play: a folder, and what the end of the demonstration tells."""
 
     folder: Path
     published: list[tuple[str, str, str]] = field(default_factory=list)
     """Address, ref, and what it holds."""
     look_next: list[str] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    """What a step leaves for the ones after it."""
 
     @property
     def settings(self) -> Settings:
-        """Of this folder alone: a demonstration must not reach a server that the environment names."""
         return load(start=self.folder, environ={}, home=self.folder).settings
+
+    def headgate(self, *args: str, exit_code: int = 0, program: tuple[str, ...] = ("-m", "headgate.cli.main")) -> str:
+        """Run a command line in the folder, as a process of its own, and return what it printed.
+
+        Variables that name servers and stores are left out: a demonstration must not reach what the environment names.
+        """
+        console.say(f"      $ headgate {shlex.join(args)}")
+        env = {name: value for name, value in os.environ.items() if not name.startswith(_LEADING_ELSEWHERE)}
+        line = [sys.executable, *program, *args]
+        done = subprocess.run(line, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
+        if done.returncode != exit_code:
+            raise HeadgateError(
+                message=f"`headgate {shlex.join(args)}` ended with {done.returncode}: {done.stderr.strip()}",
+                hint=f"its folder is {self.folder}",
+            )
+        return done.stdout
+
+    def headgate_json(self, *args: str) -> Any:
+        """Run a command line with `--json`, and return what it said."""
+        return json.loads(self.headgate(*args, "--json"))
 
 
 def run(folder: Path | None, *, clock: Clock = SYSTEM_CLOCK) -> Stage:
     """Play every step in `folder` (a new temporary one if none is given), telling each as it goes."""
-    stage = Stage(folder or Path(tempfile.mkdtemp(prefix="headgate-demo-")))
+    stage = Stage((folder or Path(tempfile.mkdtemp(prefix="headgate-demo-"))).resolve())
     console.say(f"Headgate's demonstration, in {stage.folder}")
     for number, step in enumerate(STEPS, start=1):
         console.say(f"[{number}/{len(STEPS)}] {step.title}")
@@ -87,14 +118,6 @@ def run(folder: Path | None, *, clock: Clock = SYSTEM_CLOCK) -> Stage:
         console.say(f"      {told} ({clock.monotonic() - began:.1f} s)")
     _tell_end(stage)
     return stage
-
-
-def write(stage: Stage) -> str:
-    from headgate.cli.project import write_project
-
-    written = write_project(stage.folder)
-    stage.look_next += [f"cd {stage.folder}", "less tasks.py", "headgate config", "headgate doctor"]
-    return f"{len(written)} files: {', '.join(path.name for path in written)}"
 
 
 def _tell_end(stage: Stage) -> None:
