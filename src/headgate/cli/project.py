@@ -26,7 +26,7 @@ def write_project(folder: Path) -> list[Path]:
 
 
 def write_files(folder: Path, files: Mapping[str, str]) -> list[Path]:
-    """Write files from their templates, and return them. Nothing is overwritten: one that is there is an error first."""
+    """Write files from their templates, and return them. Nothing is overwritten: one that is there is an error."""
     if folder.exists() and not folder.is_dir():
         raise InvalidInput(message=f"{folder} is not a folder", hint="name a folder, or one that is not there yet")
     taken = [name for name in files if (folder / name).exists()]
