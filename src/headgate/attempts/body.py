@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
+from headgate.logs import FactsFormatter
 from headgate.tasks.signals import TaskFailed
 
 log = logging.getLogger(__name__)
@@ -159,7 +160,7 @@ class _ToKept(logging.Handler):
     def __init__(self, kept: _Kept) -> None:
         super().__init__()
         self._kept = kept
-        self.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+        self.setFormatter(FactsFormatter("%(asctime)s %(levelname)s %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         self._kept.write(self.format(record) + "\n")

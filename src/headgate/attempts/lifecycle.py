@@ -27,6 +27,7 @@ from headgate.attempts.stores import AttemptStore, StoreRequest
 from headgate.attempts.workspace import LocalWorkspace, Marker, open_workspace
 from headgate.errors import MissingExtra, OutcomeUnknown, StaleAttemptError, Transient, Unsupported
 from headgate.failpoints import Failpoint, failpoint
+from headgate.logs import FactsLogger
 from headgate.publication import CommitMetadata, Move, NotPublished, Published, PublishId, Replace
 from headgate.publication.budget import lease_warning
 from headgate.tasks.context import TaskContext
@@ -231,7 +232,7 @@ def _run_body(runtime: Runtime, run: Run, workspace: LocalWorkspace, arguments: 
         task_name=run.declaration.name,
         attempt=run.attempt.id,
         execution=run.execution,
-        logger=logger,
+        logger=FactsLogger(logger),
         on_progress=runtime.on_progress,
         cancellation=run.cancellation,
     )

@@ -92,7 +92,7 @@ class Stage:
         done = subprocess.run(line, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
         if done.returncode != exit_code:
             raise HeadgateError(
-                message=f"`headgate {shlex.join(args)}` ended with {done.returncode}: {done.stderr.strip()}",
+                message=f"`headgate {shlex.join(args)}` ended with {done.returncode}: {(done.stderr or done.stdout).strip()}",
                 hint=f"its folder is {self.folder}",
             )
         return done.stdout
