@@ -91,8 +91,9 @@ class Stage:
         line = [sys.executable, *program, *args]
         done = subprocess.run(line, cwd=self.folder, env=env, capture_output=True, text=True, check=False)
         if done.returncode != exit_code:
+            said = (done.stderr or done.stdout).strip()
             raise HeadgateError(
-                message=f"`headgate {shlex.join(args)}` ended with {done.returncode}: {(done.stderr or done.stdout).strip()}",
+                message=f"`headgate {shlex.join(args)}` ended with {done.returncode}: {said}",
                 hint=f"its folder is {self.folder}",
             )
         return done.stdout
