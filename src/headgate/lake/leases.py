@@ -81,9 +81,7 @@ class Leases:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                return set(Path(self._path(id_)).read_text().split())
-            except FileNotFoundError:
-                return None
+                return set(_whole(fd).decode().split())
             self._remove(id_)
             return None
         finally:
@@ -95,3 +93,12 @@ class Leases:
     def _remove(self, id_: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self._path(id_))
+
+
+def _whole(fd: int) -> bytes:
+    """All that is in a file, whose name may be gone already."""
+    parts, at = [], 0
+    while part := os.pread(fd, 1 << 20, at):
+        parts.append(part)
+        at += len(part)
+    return b"".join(parts)
