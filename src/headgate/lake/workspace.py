@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import stat as modes
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
@@ -18,8 +18,8 @@ from typing import NamedTuple, TypeAlias
 from headgate.errors import InvalidInput, Problem
 from headgate.lake.disk import disk_faults
 from headgate.lake.files import digest_of, in_parallel
-from headgate.lake.interface import Change, ChangeKind, Changes, FileStat, LocalFile, Source
-from headgate.lake.paths import key_problem
+from headgate.lake.interface import Change, ChangeKind, Changes, FileStat, LakeObject, LocalFile, Source
+from headgate.lake.paths import key_problem, normal_prefix
 from headgate.publication import Ref
 
 Selects: TypeAlias = Callable[[str], bool]
@@ -96,6 +96,18 @@ def detect_changes(root: Path, baseline: Baseline, *, selects: Selects | None = 
         differences=tuple(sorted(differences, key=lambda change: change.path.encode())),
         read=len(suspects),
     )
+
+
+def changes_against(folder: Path, present: Iterable[LakeObject], *, prefix: str = "", delete: bool = False) -> Changes:
+    """What makes the objects under a prefix those of a folder; with `delete`, without those the folder lacks."""
+    normal = normal_prefix(prefix)
+    nothing = Baseline(ref=Ref(""), prefix=normal, files={}, settled_ns=0)
+    wanted = {nothing.key(path): LocalFile(folder / path, stat) for path, stat in _files_of(folder, nothing, None)}
+    there = {item.path: item for item in present}
+    suspects = [key for key, file in wanted.items() if key in there and file.seen and file.seen.size == there[key].size]
+    digests = dict(zip(suspects, in_parallel(lambda key: digest_of(wanted[key].path), suspects), strict=True))
+    puts = {key: file for key, file in wanted.items() if key not in there or digests.get(key) != there[key].checksum}
+    return Changes(puts=puts, deletes=tuple(key for key in there if key not in wanted) if delete else ())
 
 
 def _files_of(root: Path, baseline: Baseline, selects: Selects | None) -> Iterator[tuple[str, FileStat]]:

@@ -11,7 +11,7 @@ from typing import BinaryIO, Literal, TypeAlias
 
 from headgate.errors import HeadgateError, InvalidInput, MergeConflict, NotFound, RecoveryRequired, Unsupported
 from headgate.ids import ULIDS, IdSource
-from headgate.lake.files import in_parallel
+from headgate.lake.files import WORKERS, in_parallel
 from headgate.lake.interface import (
     MAIN,
     STAGING_PREFIX,
@@ -79,6 +79,10 @@ class LakeFSLake:
     @property
     def name(self) -> str:
         return f"lakefs:{self.client.name}"
+
+    @property
+    def fetchers(self) -> int:
+        return WORKERS
 
     def strength(self, repository: str) -> Strength:
         if self._choice == "soft":
