@@ -215,8 +215,11 @@ def load_graph(workspace: Path, graph: GraphTransaction, params: LoadParams) -> 
     songs = sorted(read_features(workspace), key=lambda song: song.id)
     artists = sorted({song.artist for song in songs})
     graph.merge("Artist", [{"name": name} for name in artists])
-    graph.merge("Song", [song.model_dump(include={"id", "title", "seconds", "tempo", "energy"}) for song in songs])
-    graph.merge("Sings", [{"src": song.artist, "dst": song.id} for song in songs])
+    graph.merge(
+        "Song",
+        [{"number": song.id, **song.model_dump(include={"title", "seconds", "tempo", "energy"})} for song in songs],
+    )
+    graph.merge("Sings", [{"from": song.artist, "to": song.id} for song in songs])
     return Loaded(artists=len(artists), songs=len(songs))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from examples.songs import tasks as songs
 
+import headgate.graph
 from headgate.errors import GuardrailFailed
 from headgate.tasks import TaskContext, TaskTerminalError, task_of, tasks_in
 from headgate.tasks.context import Progress
@@ -85,33 +86,18 @@ def test_features_compare_songs(tmp_path: Path) -> None:
             guardrail(tmp_path)
 
 
-class Rows:
-    def __init__(self, rows: list[dict[str, Any]]) -> None:
-        self.rows = rows
-
-    def to_pylist(self) -> list[dict[str, Any]]:
-        return self.rows
-
-
-class Tables:
-    """Keeps what a body merges by type, and hands it back."""
-
-    def __init__(self) -> None:
-        self.tables: dict[str, list[dict[str, Any]]] = {}
-
-    def merge(self, type_name: str, rows: list[dict[str, Any]]) -> None:
-        self.tables.setdefault(type_name, []).extend(rows)
-
-    def read(self, type_name: str, *, columns: list[str] | None = None, where: str | None = None) -> Rows:
-        return Rows([{name: row[name] for name in columns or row} for row in self.tables[type_name]])
-
-
 def test_the_graph_is_loaded_and_asked(tmp_path: Path) -> None:
     ingest(tmp_path)
     songs.features(tmp_path, songs.FeatureParams())
-    graph: Any = Tables()
-    assert songs.load_graph(tmp_path, graph, songs.LoadParams()) == songs.Loaded(artists=6, songs=24)
-    answer = songs.most_energetic(graph, songs.AskParams(top=2))
+    schema = (ROOT / "examples/songs/schema.pg").read_text()
+    with headgate.graph.init(str(tmp_path / "music"), schema) as graph:
+        for _ in range(2):  # the second time replaces what is there
+            with graph.transaction() as change:
+                assert songs.load_graph(tmp_path, change, songs.LoadParams()) == songs.Loaded(artists=6, songs=24)
+        with graph.transaction() as change:
+            assert change.read("Song").num_rows == 24
+            assert change.read("Sings").num_rows == 24
+            answer = songs.most_energetic(change, songs.AskParams(top=2))
     assert len(answer.artists) == 2
     assert answer.artists[0].energy >= answer.artists[1].energy
     assert answer.artists[0].songs == 4
