@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tools.servers import Server
 
+from headgate.lake.cache import Cache
 from headgate.lake.lakefs import Endpoint, LakeFSLake
 from headgate.testing.conformance.lake import LakeConformance
 
@@ -19,8 +21,8 @@ def endpoint(server: Server) -> Endpoint:
 
 class TestLakeFSLake(LakeConformance):
     @pytest.fixture
-    def lake(self, lakefs: Server) -> Iterator[LakeFSLake]:
-        with LakeFSLake(endpoint(lakefs), fence="hard") as lake:
+    def lake(self, lakefs: Server, tmp_path: Path) -> Iterator[LakeFSLake]:
+        with LakeFSLake(endpoint(lakefs), fence="hard", cache=Cache(tmp_path / "cache")) as lake:
             yield lake
 
 

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, Self
 
 from headgate.errors import InvalidInput, InvalidSettings
+from headgate.lake.cache import Cache
 from headgate.lake.embedded import EmbeddedLake
+from headgate.lake.interface import Lake
 
 if TYPE_CHECKING:
     from headgate.lake.lakefs import LakeFSLake
     from headgate.settings import Settings
 
 
-def open_lake(settings: Settings, store: str) -> tuple[EmbeddedLake | LakeFSLake, str]:
+class OpenLake(Lake, Protocol):
+    """A lake that its opener closes."""
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def open_lake(settings: Settings, store: str) -> tuple[OpenLake, str]:
     """The lake of a store, and the store's repository in it. The caller closes the lake."""
     found = settings.store(store)
     if found.lake is None or found.repository is None:
@@ -43,4 +55,10 @@ def open_lakefs(settings: Settings) -> LakeFSLake:
         access_key_id=given.access_key_id,
         secret_access_key=given.secret_access_key.get_secret_value(),
     )
-    return LakeFSLake(endpoint, fence=given.fence)
+    return LakeFSLake(endpoint, fence=given.fence, cache=open_cache(settings))
+
+
+def open_cache(settings: Settings) -> Cache | None:
+    """What this machine has downloaded before; None where the settings want none."""
+    cap = int(settings.lakefs.cache_gb * 1_000_000_000)
+    return Cache(settings.state / "cache", cap=cap) if cap else None

@@ -36,6 +36,8 @@ class LakefsSettings(Section):
     fence: Literal["auto", "hard", "soft"] = "auto"
     """Who decides that a head is the expected one: `hard` is the server, else nothing is published; `soft` is us, just
     before; `auto` is the server where it runs hooks."""
+    cache_gb: float = Field(default=10, ge=0)
+    """How many gigabytes of downloads this machine keeps for the next task; 0 keeps none."""
 
 
 class ConductorSettings(Section):

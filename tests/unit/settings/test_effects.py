@@ -24,6 +24,7 @@ EFFECTS = {
     "lakefs.access_key_id": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",
     "lakefs.secret_access_key": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",
     "lakefs.fence": "integration/lakefs/test_fence.py::test_the_fence_setting_takes_effect",
+    "lakefs.cache_gb": "unit/lake/test_cache.py::test_the_cap_is_a_setting",
     "conductor.server_url": f"{SETUP}::test_doctor_asks_the_servers_of_the_profile",
     "conductor.auth_key": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",
     "conductor.auth_secret": f"{SETUP}::test_credentials_that_a_server_refuses_are_broken",

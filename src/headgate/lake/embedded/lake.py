@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Self
 
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.database import BUSY_SECONDS, Database
@@ -104,7 +104,7 @@ class EmbeddedLake:
     def close(self) -> None:
         self.database.close()
 
-    def __enter__(self) -> EmbeddedLake:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

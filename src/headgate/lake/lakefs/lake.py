@@ -5,13 +5,17 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, Literal, Self, TypeAlias
+
+from blake3 import blake3
 
 from headgate.errors import HeadgateError, InvalidInput, MergeConflict, NotFound, RecoveryRequired, Unsupported
+from headgate.failpoints import Failpoint, failpoint
 from headgate.ids import ULIDS, IdSource
-from headgate.lake.files import WORKERS, in_parallel
+from headgate.lake.cache import Cache
+from headgate.lake.files import in_parallel
 from headgate.lake.interface import (
     MAIN,
     STAGING_PREFIX,
@@ -21,6 +25,7 @@ from headgate.lake.interface import (
     Fetched,
     LakeCommit,
     LakeObject,
+    LocalFile,
     Progress,
     Source,
 )
@@ -38,10 +43,11 @@ from headgate.publication import Head, Ref, Strength
 FenceChoice: TypeAlias = Literal["auto", "hard", "soft"]
 """`auto`: hard where the server runs hooks, else soft; `hard`: refuse to publish where it does not."""
 
-UPLOADS = 16
-"""Threads that upload."""
+TRANSFERS = 16
+"""Threads that download or upload: most of their time goes by while the server works."""
 
 _REF = re.compile(r"[0-9a-f]{64}")
+_REPOSITORY = re.compile(r"[a-z0-9][a-z0-9-]{2,62}")
 _SERVERS_OWN = ".lakefs."
 _COMMITS = 8
 """Tries of a commit that loses to others on the same branch; a staging branch has no others."""
@@ -54,20 +60,32 @@ class LakeFSLake:
     """A lake on a lakeFS server. Any number of threads may use one object; it holds one pool of connections."""
 
     def __init__(
-        self, endpoint: Endpoint, *, fence: FenceChoice = "auto", namespace: str = "", ids: IdSource = ULIDS
+        self,
+        endpoint: Endpoint,
+        *,
+        fence: FenceChoice = "auto",
+        cache: Cache | None = None,
+        namespace: str = "",
+        ids: IdSource = ULIDS,
     ) -> None:
-        """`namespace` is where the objects of new repositories lie, such as s3://bucket/lake; else the server's own."""
+        """`cache` holds what was downloaded before; it is closed with the lake.
+
+        `namespace` is where the objects of new repositories lie, such as s3://bucket/lake; else the server's own.
+        """
         self.client = Client(endpoint)
         self.api = Api(self.client)
         self._choice, self._namespace = fence, namespace
         self._fence = Fence(self.api, ids=ids)
         self._proofs = Proofs(self.api, ids=ids)
         self._objects = Objects(self.api)
+        self._cache = cache
 
     def close(self) -> None:
+        if self._cache is not None:
+            self._cache.close()
         self.client.close()
 
-    def __enter__(self) -> LakeFSLake:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,10 +97,6 @@ class LakeFSLake:
     @property
     def name(self) -> str:
         return f"lakefs:{self.client.name}"
-
-    @property
-    def fetchers(self) -> int:
-        return WORKERS
 
     def strength(self, repository: str) -> Strength:
         if self._choice == "soft":
@@ -97,12 +111,20 @@ class LakeFSLake:
         _warn_soft(repository, reason=f"{self.client.name} runs no hooks: actions are off")
         return Strength.SOFT
 
+    @property
+    def fetchers(self) -> int:
+        return TRANSFERS
+
     # repositories
     def repositories(self) -> list[str]:
         return sorted(self.api.repositories())
 
     def create_repository(self, name: str) -> Ref:
-        check_name("repository", name)
+        if not _REPOSITORY.fullmatch(name):
+            raise InvalidInput(
+                message=f"{name!r} cannot be the name of a repository on lakeFS",
+                hint="use 3 to 63 small letters, digits and '-', not starting with '-'",
+            )
         prefix = self._namespace or self.api.facts().namespace_prefix
         if not prefix:
             raise Unsupported(
@@ -166,13 +188,33 @@ class LakeFSLake:
         _check_ref(ref)
         return self._objects.open(repository, ref, path)
 
-    def reading(self, repository: str, ref: Ref) -> AbstractContextManager[None]:
+    @contextmanager
+    def reading(self, repository: str, ref: Ref) -> Iterator[None]:
         """The server's own garbage collection keeps what commits refer to."""
-        return nullcontext()
+        try:
+            yield
+        finally:
+            if self._cache is not None:
+                self._cache.flush()
 
     def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path | str) -> Fetched:
         _check_ref(ref)
-        return self._objects.fetch(repository, ref, item, into=into)
+        found = self._cache.fetch(self._place(repository), item, into=into) if self._cache is not None else None
+        if found is None:
+            found = self._objects.fetch(repository, ref, item, into=into)
+            self._keep(repository, item, LocalFile(Path(into), found.stat), found.digest)
+        return found
+
+    def _keep(self, repository: str, item: LakeObject, source: Source, digest: str) -> None:
+        """Put what was transferred into the cache; failing to is no failure of the transfer."""
+        if self._cache is not None:
+            try:
+                self._cache.add(self._place(repository), item, source, digest=digest)
+            except HeadgateError as failed:
+                log.warning("%s is not kept in the download cache: %s", item.path, failed.summary)
+
+    def _place(self, repository: str) -> str:
+        return f"{self.client.name}/{repository}"
 
     def diff(self, repository: str, old: Ref, new: Ref, *, prefix: str = "") -> Iterator[Change]:
         _check_ref(old)
@@ -238,12 +280,18 @@ class LakeFSLake:
         return head.ref if same else None
 
     def _stage(self, repository: str, branch: str, puts: dict[str, Source], progress: Progress | None) -> None:
-        def put(item: tuple[str, Source]) -> None:
-            size = self._objects.put(repository, branch, *item)
+        def put(named: tuple[str, Source]) -> None:
+            path, source = named
+            staged, data = self._objects.put(repository, branch, path, source)
+            if data is not None and self._cache is not None:
+                self._keep(repository, staged, data, blake3(data).hexdigest())
             if progress is not None:
-                progress(1, size)
+                progress(1, staged.size)
+            failpoint(Failpoint.ATTEMPT_HALF_UPLOADED)
 
-        in_parallel(put, list(puts.items()), workers=UPLOADS)
+        in_parallel(put, list(puts.items()), workers=TRANSFERS)
+        if self._cache is not None:
+            self._cache.flush()
 
     # publishing
     def merge(

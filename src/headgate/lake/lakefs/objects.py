@@ -103,11 +103,10 @@ class Objects:
             ) as got:
                 yield got
 
-    def put(self, repository: str, branch: str, path: str, source: Source) -> int:
-        """Stage one object; how many bytes it has."""
+    def put(self, repository: str, branch: str, path: str, source: Source) -> tuple[LakeObject, bytes | None]:
+        """Stage one object; what it is there, and its bytes if they were few enough to be held at once."""
         if isinstance(source, bytes):
-            self._upload(repository, branch, path, source, len(source))
-            return len(source)
+            return self._upload(repository, branch, path, source, len(source)), source
         with disk_faults(source.path, "read"):
             fd = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(fd, "rb") as file:
@@ -115,29 +114,31 @@ class Objects:
             if before.size <= CHUNK:
                 data = file.read(before.size + 1)
                 _check_same(path, file, before, len(data))
-                self._upload(repository, branch, path, data, len(data))
-            else:
-                self._upload(repository, branch, path, file, before.size)
-                _check_same(path, file, before, before.size)
-            return before.size
+                return self._upload(repository, branch, path, data, len(data)), data
+            staged = self._upload(repository, branch, path, file, before.size)
+            _check_same(path, file, before, staged.size)
+            return staged, None
 
-    def _upload(self, repository: str, branch: str, path: str, body: bytes | IO[bytes], size: int) -> None:
+    def _upload(self, repository: str, branch: str, path: str, body: bytes | IO[bytes], size: int) -> LakeObject:
         if size >= PRESIGN_FROM and not isinstance(body, bytes) and self._can_presign():
-            self._upload_presigned(repository, branch, path, body, size)
-            return
+            return self._upload_presigned(repository, branch, path, body, size)
         answer = self._api.put_object(repository, branch, path, body, size=size)
         if answer.status != 201:
             raise error_of(
                 answer, doing=f"stage {path} on {branch}", server=self._api.client.name, kind="branch", name=branch
             )
 
-    def _upload_presigned(self, repository: str, branch: str, path: str, body: IO[bytes], size: int) -> None:
+        told = answer.json()
+        return LakeObject(path, int(told["size_bytes"]), str(told["checksum"]))
+
+    def _upload_presigned(self, repository: str, branch: str, path: str, body: IO[bytes], size: int) -> LakeObject:
         place = self._api.backing(repository, branch, path)
         answer = self._api.client.put_to(str(place["presigned_url"]), body, size=size)
         if answer.status not in (200, 201, 204):
             raise error_of(answer, doing=f"upload {path} to the block store", server=self._api.client.name)
         checksum = answer.headers.get("ETag", "").strip('"')
         self._api.link(repository, branch, path, staging=place, checksum=checksum, size=size)
+        return LakeObject(path, size, checksum)
 
     def _can_presign(self) -> bool:
         if self._presigns is None:
