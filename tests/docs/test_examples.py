@@ -9,7 +9,7 @@ import pytest
 from tests.docs.examples import ROOT, Page, matches, split_console
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/guide/writing-tasks.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/guide/writing-tasks.md", "docs/operations/looking-after.md"])
 def test_a_page_runs_as_it_stands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
