@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from headgate.cli.registry import COMMANDS
+from headgate.cli.registry import COMMANDS, PANELS
 from headgate.errors import RESPONSES, HeadgateError
 from headgate.tasks.failures import FAILURES
 from tools.settings_page import settings_page
@@ -67,7 +67,10 @@ def error_table() -> str:
 
 
 def command_table() -> str:
-    rows = [(row.panel, f"`headgate {row.name}`", row.help) for row in COMMANDS]
+    rows = [
+        (row.panel, f"`headgate {row.name}`", row.help)
+        for row in sorted(COMMANDS, key=lambda row: PANELS.index(row.panel))
+    ]
     return _page(
         "Commands",
         "src/headgate/cli/registry.py",

@@ -36,8 +36,7 @@ def write(stage: Stage) -> str:
     for item in songs().iterdir():
         if item.is_file():
             (target / item.name).write_bytes(item.read_bytes())
-    with _lake(stage, create=True) as lake:
-        lake.create_repository(STORE)
+    stage.headgate("lake", "init", STORE)
     stage.look_next += [f"cd {stage.folder}", "less examples/songs/tasks.py"]
     return f"headgate.toml and {', '.join(sorted(path.name for path in target.iterdir()))}"
 
@@ -57,7 +56,12 @@ def publish(stage: Stage) -> str:
     reports = stage.headgate_json("run", f"{MODULE}:ingest,features", "--on", ADDRESS)
     for report in reports:
         stage.published.append((ADDRESS, report["published"], f"{report['task']}: {_told(report)}"))
-    stage.look_next += [f"headgate why {ADDRESS}", "headgate status", "headgate attempts"]
+    stage.look_next += [
+        f"headgate log {STORE}",
+        f"headgate why {ADDRESS} features/songs.jsonl",
+        f"headgate lake ls {ADDRESS}",
+        "headgate attempts",
+    ]
     return " -> ".join(str(report["published"])[:12] for report in reports) + ", each visible all at once"
 
 
@@ -86,8 +90,8 @@ def _told(report: dict[str, Any]) -> str:
     return ", ".join(f"{value} {name}" for name, value in report["output"]["result"].items())
 
 
-def _lake(stage: Stage, *, create: bool = False) -> EmbeddedLake:
+def _lake(stage: Stage) -> EmbeddedLake:
     root = stage.settings.store(STORE).root
     if root is None:
         raise HeadgateError(message=f"the store {STORE} of the demonstration has no folder")
-    return EmbeddedLake(root, create=create)
+    return EmbeddedLake(root)

@@ -17,7 +17,7 @@ from typer.exceptions import TyperException
 
 from headgate._version import __version__
 from headgate.cli import invocation
-from headgate.cli.registry import COMMANDS, Command
+from headgate.cli.registry import COMMANDS, PANELS, Command
 from headgate.errors import HeadgateError, response_to
 
 INTERRUPTED = 130
@@ -30,7 +30,7 @@ class LazyGroup(TyperGroup):
 
     def __init__(self, **attrs: Any) -> None:
         super().__init__(**attrs)
-        for row in COMMANDS:
+        for row in sorted(COMMANDS, key=lambda row: PANELS.index(row.panel)):
             listed = TyperCommand(name=row.name, help=row.help, short_help=row.help, rich_help_panel=row.panel)
             self.add_command(listed)
 

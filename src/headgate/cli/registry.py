@@ -26,6 +26,8 @@ FILES = "Files"
 TABLES = "Tables"
 UPKEEP = "Upkeep"
 SET_UP = "Set-up"
+PANELS = (WORK, LOOK, BRANCHES, FILES, TABLES, UPKEEP, SET_UP)
+"""The groups in the order `--help` shows them."""
 
 
 class Command(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -42,6 +43,19 @@ def test_its_settings_load_under_each_profile(written: Path, headgate: Run, monk
     assert headgate("doctor").code == 0
     stores = json.loads(headgate("config", "--json", "--profile", "prod").out)["settings"]
     assert {row["value"] for row in stores if row["setting"] == "stores.songs.lake"} == {"lakefs"}
+
+
+def test_the_commands_of_its_readme_run(written: Path, headgate: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(written)
+    monkeypatch.setattr(sys, "path", list(sys.path))  # the commands put the folder on it
+    lines = [shlex.split(line, comments=True) for line in (written / "README.md").read_text().splitlines()]
+    commands = [line[1:] for line in lines if line[:1] == ["headgate"]]
+    assert len(commands) > 5
+    shown = {command[0]: headgate(*command) for command in commands}
+    sys.modules.pop("tasks", None)
+    assert {name: result.err for name, result in shown.items() if result.code != 0} == {}
+    assert "summarise" in shown["log"].out
+    assert "ingest" in shown["why"].out
 
 
 def test_its_workflow_names_its_tasks(written: Path) -> None:
