@@ -116,7 +116,7 @@ def test_what_a_failed_body_printed_and_logged_is_kept(kit: Kit, capsys: pytest.
     def chatty(workspace: Path, params: Params, context: TaskContext) -> Result:
         print("printed")
         print("to the other stream", file=sys.stderr)
-        context.logger.info("logged %s", 7)
+        context.logger.info("logged %s", 7, songs=3)
         (workspace / "half.txt").write_text("half done")
         raise ValueError("and failed")
 
@@ -127,7 +127,7 @@ def test_what_a_failed_body_printed_and_logged_is_kept(kit: Kit, capsys: pytest.
     kept = KeptAttempts(kit.runtime.options.workspace_root, limits, clock=SYSTEM_CLOCK).get(report.execution)
     assert "printed" in kept.output
     assert "to the other stream" in kept.output
-    assert "INFO logged 7" in kept.output
+    assert "INFO logged 7 songs=3" in kept.output
     assert kept.root is not None
     assert (kept.root / "half.txt").read_text() == "half done"
     assert kept.report["input"] == {"workspace": kit.block(), "params": {}}
