@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
+
+from headgate import task
+from headgate.lake import Changes, EmbeddedLake
+from headgate.tasks import task_of
 
 HEAVY = {
     "pyspark", "lance", "pyarrow", "pandas", "numpy", "duckdb", "obstore", "polars", "fastapi", "uvicorn",
@@ -76,3 +83,27 @@ def test_a_look_would_notice() -> None:
     assert rude["threads"] == 2
     assert "lambda" in rude["signals"]["SIGTERM"]
     assert rude["start_method"] == "spawn"
+
+
+def test_blocking_calls_work_under_a_running_event_loop(tmp_path: Path) -> None:
+    """A notebook runs a loop in the thread that calls us; so does a server."""
+
+    class Params(BaseModel):
+        limit: int
+
+    @task(owner_email="a@example.org")
+    async def counted(params: Params) -> Params:
+        await asyncio.sleep(0)
+        return Params(limit=params.limit + 1)
+
+    async def caller() -> tuple[Params, int]:
+        declaration = task_of(counted)
+        assert declaration is not None
+        with EmbeddedLake(tmp_path / "lake", create=True) as lake:
+            lake.create_repository("songs")
+            lake.commit("songs", "main", Changes(puts={"a": b"1"}), message="one")
+            return declaration.call({"params": Params(limit=1)}), len(
+                list(lake.log("songs", lake.head("songs", "main").ref))
+            )
+
+    assert asyncio.run(caller()) == (Params(limit=2), 2)
