@@ -185,12 +185,12 @@ def export_folder(
         _download(opened, repository, ref, folder, prefix)
 
 
+@app.command()
 @lake.command()
 def verify(store: Store, json: console.JsonFlag = False) -> None:
-    """Read everything; say what is missing or damaged, and which commits it hurts."""
-    with _embedded(store) as opened, console.progress() as bars:
-        task = bars.add_task("verify", total=None)
-        report = opened.verify(progress=lambda files, _: bars.advance(task, files))
+    """Read everything; say what is damaged, and which commits it hurts."""
+    with _embedded(store) as opened, _progress("verify") as progress:
+        report = opened.verify(progress=progress)
     console.show_either(report, as_json_text=json, draw=lambda: "\n".join(_verdict(report)))
     if not report.whole:
         raise typer.Exit(8)
@@ -271,9 +271,22 @@ def _download(opened: Lake, repository: str, ref: Ref, folder: Path, prefix: str
 
 @contextmanager
 def _progress(what: str) -> Iterator[Progress]:
+    """A bar on a terminal; a line every few seconds, and one at the end, elsewhere."""
+    from headgate.lake.progress import Meter
+
     with console.progress() as bars:
-        task = bars.add_task(what, total=None)
-        yield lambda files, _: bars.advance(task, files)
+        if bars.disable:
+            meter = Meter(say=lambda done: console.note(f"{what}: {done}"))
+            yield meter
+            console.note(f"{what}: {meter.transferred}")
+            return
+        meter, task = Meter(), bars.add_task(what, total=None)
+
+        def advance(files: int, size: int) -> None:
+            meter(files, size)
+            bars.update(task, advance=files, description=f"{what}: {meter.transferred}")
+
+        yield advance
 
 
 def _publish(store: str, changes: Changes, *, message: str, dry_run: bool) -> None:

@@ -141,7 +141,7 @@ def test_interrupt_ends_with_130(failing: list[BaseException], capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["versoin"], "No such command 'versoin'. Did you mean 'version'?"),
+        (["versoin"], "No such command 'versoin'. Did you mean 'version'"),
         (["version", "--jsn"], "No such option: --jsn"),
         (["version", "extra"], "unexpected extra argument"),
         (["--profile"], "requires an argument"),
