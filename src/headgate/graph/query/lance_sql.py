@@ -29,6 +29,7 @@ from headgate.graph.query.predicate import (
 )
 from headgate.graph.schema.model import FLOATS, Kind, PropertyType
 
+_LEAST_INTEGER = -(2**63)
 STRING = PropertyType(Kind.STRING)
 
 
@@ -51,7 +52,10 @@ _COMPARE: dict[CompareOp, type[exp.Expression]] = {
 
 def lance_sql(predicate: Predicate) -> str | None:
     """The filter for a scan; None where the condition keeps every row."""
-    return None if predicate == Always(True) else str(_tree(predicate).sql(dialect=Lance, normalize_functions=False))
+    if predicate == Always(True):
+        return None
+    # The tree was made for this one text, so it need not be copied.
+    return str(_tree(predicate).sql(dialect=Lance, normalize_functions=False, copy=False))
 
 
 def ids_in(column: str, ids: Iterable[str]) -> Predicate:
@@ -121,6 +125,9 @@ def _literal(value: Any, declared: PropertyType, other: Term | None) -> exp.Expr
         return exp.Literal.string(value)
     if isinstance(value, bytes):
         return exp.HexString(this=value.hex())
+    if value == _LEAST_INTEGER and isinstance(value, int):
+        # A minus is an operator there, and what it would be applied to is no 64-bit integer.
+        return _cast(exp.Literal.string(str(value)), "bigint")
     kind = other.type.kind if isinstance(other, ColumnRef) else declared.kind
     number = exp.Literal.number(repr(float(value)) if kind in FLOATS else repr(value))
     return _cast(number, "float") if kind is Kind.F32 else number

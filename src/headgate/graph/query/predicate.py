@@ -8,12 +8,13 @@ puts values in their place.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from headgate.graph.schema.keys import row_id
-from headgate.graph.schema.model import INTEGERS, Kind, NodeType, PropertyType
+from headgate.graph.schema.model import INTEGERS, NUMBERS, Kind, NodeType, PropertyType
 from headgate.graph.schema.values import BadValue, coerce_type, integer_bounds
 
 CompareOp = Literal["=", "!=", "<", "<=", ">", ">="]
@@ -204,20 +205,50 @@ def _settled(leaf: Comparison | InSet | TextTest) -> Predicate:
         if isinstance(leaf.left, ColumnRef) and isinstance(leaf.right, Constant):
             return _within_range(leaf.left, leaf.op, leaf.right)
     if isinstance(leaf, InSet) and isinstance(leaf.left, ColumnRef) and isinstance(leaf.right, Constant):
-        kept = [value for value in leaf.right.value if _fits(leaf.left.type, value)]
+        declared = leaf.left.type
+        kept = [_held_as(declared, value) for value in leaf.right.value if _fits(declared, value)]
         if not kept:
             return IsNull(leaf.left, negated=True) if leaf.negated else FALSE
-        if leaf.left.type.kind in INTEGERS:
-            return replace(leaf, right=Constant([int(value) for value in kept], replace(leaf.left.type, is_list=True)))
-        return replace(leaf, right=Constant(kept, leaf.right.type))
+        members = replace(declared if declared.kind in NUMBERS else leaf.right.type, is_list=True)
+        return replace(leaf, right=Constant(kept, members))
     return leaf
 
 
 def _fits(declared: PropertyType, value: Any) -> bool:
-    if declared.kind not in INTEGERS:
-        return True
-    low, high = integer_bounds(declared.kind)
-    return bool(low <= value <= high) and value == int(value)
+    """Whether a column of this type can hold the value."""
+    if declared.kind in INTEGERS:
+        low, high = integer_bounds(declared.kind)
+        return bool(low <= value <= high) and value == int(value)
+    return declared.kind is not Kind.F32 or math.isfinite(_held_as(declared, value))
+
+
+def _held_as(declared: PropertyType, value: Any) -> Any:
+    """A number as a column of this type holds it: `0.1` is another number in 32 bits."""
+    if declared.kind in INTEGERS:
+        return int(value)
+    if declared.kind is Kind.F32:
+        return _rounded(float(value))
+    return float(value) if declared.kind is Kind.F64 else value
+
+
+def _rounded(value: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _within_range(column: ColumnRef, op: CompareOp, constant: Constant) -> Predicate:
+    """A comparison of a column with a number, made one of the column's own type or decided at once."""
+    kind, value = column.type.kind, constant.value
+    if kind not in NUMBERS:
+        return Comparison(column, op, constant)
+    if kind in INTEGERS and isinstance(value, float) and not value.is_integer():
+        return _between_integers(column, op, math.floor(value))
+    if _fits(column.type, value):
+        return Comparison(column, op, Constant(_held_as(column.type, value), column.type))
+    holds = op == "!=" or op in (("<", "<=") if value > 0 else (">", ">="))
+    return IsNull(column, negated=True) if holds else FALSE
 
 
 def _between_integers(column: ColumnRef, op: CompareOp, below: int) -> Predicate:
@@ -228,18 +259,3 @@ def _between_integers(column: ColumnRef, op: CompareOp, below: int) -> Predicate
         return IsNull(column, negated=True)
     edge = Constant(below, PropertyType(Kind.I64))
     return _within_range(column, "<=" if op in ("<", "<=") else ">", edge)
-
-
-def _within_range(column: ColumnRef, op: CompareOp, constant: Constant) -> Predicate:
-    if column.type.kind not in INTEGERS:
-        return Comparison(column, op, constant)
-    if isinstance(constant.value, float):
-        if not constant.value.is_integer():
-            return _between_integers(column, op, math.floor(constant.value))
-        constant = Constant(int(constant.value), PropertyType(Kind.I64))
-    low, high = integer_bounds(column.type.kind)
-    if low <= constant.value <= high:
-        return Comparison(column, op, constant)
-    above = constant.value > high
-    holds = op == "!=" or op in (("<", "<=") if above else (">", ">="))
-    return IsNull(column, negated=True) if holds else FALSE

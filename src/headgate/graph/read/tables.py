@@ -91,10 +91,9 @@ class Tables:
     def scan(self, name: str, columns: Iterable[str], where: Predicate = TRUE) -> pa.Table:
         """The rows a condition holds for; the filter runs inside Lance, and uses its indices."""
         wanted = list(dict.fromkeys(columns))
-        found = self._table(name).dataset.to_table(columns=wanted, filter=lance_sql(where))
-        self.events.append(
-            Event(name, "scan" if where == TRUE else f"scan where {lance_sql(where)}", 0, found.num_rows)
-        )
+        sql = lance_sql(where)
+        found = self._table(name).dataset.to_table(columns=wanted, filter=sql)
+        self.events.append(Event(name, f"scan where {sql}" if sql else "scan", 0, found.num_rows))
         return found
 
     def cached(self, name: str, columns: tuple[str, ...]) -> dict[str, pa.Array]:
