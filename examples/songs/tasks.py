@@ -161,15 +161,12 @@ class _Scale:
 def features_on_spark(workspace: SparkWorkspace, params: FeatureParams, spark: SparkSession) -> Built:
     """Turn the songs into features, on Spark: the same numbers for any number of songs."""
     from pyspark.sql import functions as f
-    from pyspark.sql.window import Window
 
     songs = spark.read.json(workspace.read_path("songs/"))
-    everything = Window.partitionBy()
-
-    def scaled(name: str):  # type: ignore[no-untyped-def]
-        spread = f.stddev_pop(name).over(everything)
-        return (f.col(name) - f.avg(name).over(everything)) / f.when(spread == 0, 1.0).otherwise(spread)
-
+    # Two numbers a column go to the driver; the songs themselves stay where they are.
+    measured = songs.agg(f.avg("tempo"), f.stddev_pop("tempo"), f.avg("loudness"), f.stddev_pop("loudness")).first()
+    tempo = (f.col("tempo") - measured[0]) / (measured[1] or 1.0)
+    loudness = (f.col("loudness") - measured[2]) / (measured[3] or 1.0)
     pace = (
         f.when(f.col("tempo") < params.slow_below, "slow")
         .when(f.col("tempo") >= params.fast_from, "fast")
@@ -182,7 +179,7 @@ def features_on_spark(workspace: SparkWorkspace, params: FeatureParams, spark: S
         "seconds",
         "tempo",
         pace.alias("pace"),
-        f.round((scaled("tempo") + scaled("loudness")) / 2, 4).alias("energy"),
+        f.round((tempo + loudness) / 2, 4).alias("energy"),
     ).orderBy("id")
     built.write.mode("overwrite").json(workspace.write_path("features/"))
     count, mean = built.agg(f.count("id"), f.avg("energy")).first()
@@ -191,7 +188,7 @@ def features_on_spark(workspace: SparkWorkspace, params: FeatureParams, spark: S
 
 def read_features(workspace: Path) -> Iterator[Features]:
     """The features that either task has published."""
-    for path in sorted((workspace / "features").rglob("*.json*")):
+    for path in sorted((workspace / "features").rglob("[!._]*.json*")):  # Spark leaves notes beside its parts
         for line in path.read_text().splitlines():
             yield Features.model_validate_json(line)
 
