@@ -24,6 +24,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from bench import harness
+from bench.commit_growth import measure_growth
 from headgate.attempts.kept import KeepFailed, KeepLimits
 from headgate.attempts.lake_store import lake_opener
 from headgate.attempts.lifecycle import run_attempt
@@ -161,7 +162,7 @@ def measure(args: argparse.Namespace) -> harness.Result:
     with scratch(args.folder) as folder:
         result |= one_file(folder)
     with scratch(args.folder) as folder:
-        result |= growth(folder)
+        result |= measure_growth(folder)
     harness.say(f"memory of an attempt on {args.memory_gib:g} GiB …")
     command = [sys.executable, "-m", "bench.attempt_embedded", "--child", "--json"]
     command += ["--memory-gib", str(args.memory_gib), "--folder", args.folder]
@@ -210,22 +211,6 @@ def one_file(folder: Path, *, attempts: int = 60) -> harness.Result:
     taken = [without_body(bench.attempt(1)) for _ in range(attempts)][5:]
     bench.close()
     return {"one_file_ms": round(statistics.median(taken) * 1000, 2)}
-
-
-def growth(folder: Path, *, small: int = 1_000, large: int = 100_000, rounds: int = 15) -> harness.Result:
-    harness.say(f"committing 10 changed files in {large:,} and in {small:,} …")
-    benches = {"small": Bench(folder / "small", files=small, size=64, distinct=1)}
-    benches["large"] = Bench(folder / "large", files=large, size=64, distinct=1)
-
-    def commit(bench: Bench) -> None:
-        every = bench.files // 10
-        puts: dict[str, Source] = {name(n * every): os.urandom(64) for n in range(10)}
-        bench.lake.commit(REPOSITORY, "main", Changes(puts=puts), message="ten")
-
-    times = harness.interleaved({kind: lambda b=b: commit(b) for kind, b in benches.items()}, rounds=rounds)  # type: ignore[misc]
-    for bench in benches.values():
-        bench.close()
-    return {"commit_growth": harness.ratio(times, "large", "small")}
 
 
 def memory_of_one(folder: Path, *, gib: float, files: int = 10_000) -> harness.Result:

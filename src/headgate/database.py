@@ -48,7 +48,7 @@ class Database:
         self._durable = durable
         self._busy_seconds = busy_seconds
         self._local = threading.local()
-        self._opened: list[tuple[int, sqlite3.Connection]] = []
+        self._opened: list[tuple[int, threading.Thread, sqlite3.Connection]] = []
         self._lock = threading.Lock()
         with self._told():
             try:
@@ -111,7 +111,7 @@ class Database:
         with self._lock:
             opened, self._opened = self._opened, []
             self._local = threading.local()
-        for pid, connection in opened:
+        for pid, _, connection in opened:
             if pid == os.getpid():
                 connection.close()
 
@@ -123,13 +123,20 @@ class Database:
             )
             connection.row_factory = sqlite3.Row
             with self._lock:
-                self._opened.append((os.getpid(), connection))
+                self._close_those_of_dead_threads()
+                self._opened.append((os.getpid(), threading.current_thread(), connection))
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
             connection.execute("PRAGMA foreign_keys = ON")
             self._local.connection, self._local.pid, self._local.tuned = connection, os.getpid(), None
         connection = self._local.connection
         assert isinstance(connection, sqlite3.Connection)
         return connection
+
+    def _close_those_of_dead_threads(self) -> None:
+        dead = [opened for opened in self._opened if opened[0] == os.getpid() and not opened[1].is_alive()]
+        self._opened = [opened for opened in self._opened if opened not in dead]
+        for _, _, connection in dead:
+            connection.close()
 
     def _migrate(self, migrations: Sequence[str]) -> None:
         connection = self._connection()

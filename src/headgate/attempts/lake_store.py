@@ -56,7 +56,8 @@ class Staged:
 
     repository: str
     branch: str
-    commit: Ref | None = None
+    commit: Ref
+    """What it was made at, or was seen at."""
 
 
 def lake_opener(lakes: Callable[[WorkspaceBlock], Lake]) -> StoreOpener:
@@ -159,7 +160,7 @@ class LakeStore:
 
     def _make_branch(self, cleanup: Cleanup) -> None:
         """Create the execution's own branch at the input ref; owned from before it exists, as an answer may be lost."""
-        staged = Staged(repository=self._block.repository, branch=self._branch)
+        staged = Staged(repository=self._block.repository, branch=self._branch, commit=self._block.input_ref)
         cleanup.later(f"delete the staging branch {staged.branch}", delete_staging_branch, self._lake, staged)
         self._lake.create_branch(staged.repository, staged.branch, at=self._block.input_ref)
 
@@ -167,11 +168,12 @@ class LakeStore:
     def head(self) -> Head:
         return self._lake.head(self._block.repository, self._block.branch)
 
-    def publish(
-        self, cleanup: Cleanup, decision: Decision, metadata: CommitMetadata, *, timeout: float | None
-    ) -> Outcome:
+    def prepare(self, cleanup: Cleanup, decision: Decision) -> None:
+        """A move back to the input ref needs a branch there; the other moves take the staging branch."""
         if decision.move is Move.RELOCATE:
             self._make_branch(cleanup)
+
+    def publish(self, decision: Decision, metadata: CommitMetadata, *, timeout: float | None) -> Outcome:
         try:
             ref = self._update(decision, metadata, timeout)
         except ExpectedHeadMismatch as moved:

@@ -25,7 +25,7 @@ from headgate.attempts.reporting import note_abandoned, report_completed, report
 from headgate.attempts.runtime import Runtime
 from headgate.attempts.stores import AttemptStore, StoreRequest
 from headgate.attempts.workspace import LocalWorkspace, Marker, open_workspace
-from headgate.errors import MissingExtra, OutcomeUnknown, StaleAttemptError, Transient, Unsupported
+from headgate.errors import InvalidInput, MissingExtra, OutcomeUnknown, StaleAttemptError, Transient, Unsupported
 from headgate.failpoints import Failpoint, failpoint
 from headgate.logs import FactsLogger
 from headgate.publication import CommitMetadata, Move, NotPublished, Published, PublishId, Replace
@@ -98,9 +98,8 @@ def _work(runtime: Runtime, run: Run, cleanup: Cleanup) -> None:
     failpoint(Failpoint.ATTEMPT_AFTER_BODY)
 
     key = declaration.writes
+    _warn_of_changes_to_read_only(run, {name: store for name, store in stores.items() if name != key})
     if key is None:
-        with run.during(Phase.BODY, "look for changes"):
-            _warn_of_changes_to_read_only(run, stores)
         report_completed(runtime, run, output)
         return
     target, block = stores[key], task_input.blocks[key]
@@ -126,27 +125,28 @@ def _work(runtime: Runtime, run: Run, cleanup: Cleanup) -> None:
             store=key,
             replace=_replace(runtime, declaration),
         )
+        target.prepare(cleanup, run.decision)
     if run.decision.updates_head:
         with run.during(Phase.ATTEMPT_FENCE, "second attempt fence"):
             _check_wanted(run)
             check_current(orchestrator, attempt.id)
         failpoint(Failpoint.ATTEMPT_AFTER_SECOND_FENCE)
         with run.during(Phase.PUBLISH):
-            _publish(runtime, run, cleanup, target, metadata)
+            _publish(run, target, metadata)
+        cleanup.later("record the publish", _record_publish, runtime, run, run.phases[-1][1], store=key)
         cleanup.later("note an abandoned publication", note_abandoned, runtime, run, block)
         failpoint(Failpoint.ATTEMPT_PUBLISHED)
-        _record_publish(runtime, run, store=key)
     else:
         run.published = block.input_ref
     output[key]["ref"] = str(run.published)
     report_completed(runtime, run, output)
 
 
-def _publish(runtime: Runtime, run: Run, cleanup: Cleanup, target: AttemptStore, metadata: CommitMetadata) -> None:
+def _publish(run: Run, target: AttemptStore, metadata: CommitMetadata) -> None:
     """Make the one update that was decided, once."""
     assert run.decision is not None
     timeout = run.declaration.budget.publish_timeout_seconds
-    match target.publish(cleanup, run.decision, metadata, timeout=timeout):
+    match target.publish(run.decision, metadata, timeout=timeout):
         case Published(ref=ref, strength=strength):
             run.published, run.strength = ref, strength
             # A move back to the input ref leaves nothing of ours on the branch that could be abandoned.
@@ -269,7 +269,11 @@ def _metadata(run: Run, task_input: TaskInput, target: AttemptStore) -> CommitMe
 
 def _warn_of_changes_to_read_only(run: Run, stores: dict[str, AttemptStore]) -> None:
     for key, store in stores.items():
-        if changes := store.changes():
+        try:
+            changes = store.changes()
+        except InvalidInput as error:
+            changes = [error.message]
+        if changes:
             _warn(run, f"the {key} is read-only, and the body changed it: {', '.join(changes[:5])}; none of it is kept")
 
 
@@ -293,7 +297,7 @@ def _warn(run: Run, warning: str) -> None:
     log.warning("%s", warning)
 
 
-def _record_publish(runtime: Runtime, run: Run, *, store: str) -> None:
+def _record_publish(runtime: Runtime, run: Run, seconds: float, *, store: str) -> None:
     if runtime.records is None or run.decision is None:
         return
     runtime.records.published(
@@ -302,6 +306,6 @@ def _record_publish(runtime: Runtime, run: Run, *, store: str) -> None:
         store=store,
         move=str(run.decision.move),
         strength=str(run.strength),
-        seconds=run.phases[-1][1],
+        seconds=seconds,
         at=runtime.clock.now(),
     )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from headgate.attempts.fence import CANCELLED, check_current
 from headgate.attempts.records import AbandonedRecord
 from headgate.attempts.report import Run
 from headgate.attempts.runtime import Runtime
-from headgate.errors import HeadgateError, OrchestratorStatus, OutcomeUnknown, StaleAttemptError
+from headgate.errors import HeadgateError, OrchestratorStatus, OutcomeUnknown, StaleAttemptError, Transient
 from headgate.failpoints import Failpoint, failpoint
 from headgate.tasks.failures import Ending, Phase, classify, reason_of
 from headgate.tasks.io import StoreBlock
@@ -27,7 +27,7 @@ def report_completed(runtime: Runtime, run: Run, output: dict[str, Any]) -> None
     with run.during(Phase.ATTEMPT_FENCE, "complete"):
         check_current(runtime.orchestrator, run.attempt.id)
         _insist(runtime, run, lambda: runtime.orchestrator.complete(run.attempt.id, output))
-        now = runtime.orchestrator.current(run.attempt.id)
+        now = _insist(runtime, run, lambda: runtime.orchestrator.current(run.attempt.id))
         if now.status != OrchestratorStatus.COMPLETED or not _same_refs(now.output, output):
             raise StaleAttemptError(
                 message="the orchestrator did not accept this attempt's completion",
@@ -92,19 +92,24 @@ def note_abandoned(runtime: Runtime, run: Run, block: StoreBlock) -> None:
         runtime.records.abandoned(record)
 
 
-def _insist(runtime: Runtime, run: Run, call: Callable[[], None]) -> None:
-    """Try again until it is delivered or the completion budget is used up. Both reports may be repeated safely: a
-    finished task id takes no second one."""
+_T = TypeVar("_T")
+
+
+def _insist(runtime: Runtime, run: Run, call: Callable[[], _T]) -> _T:
+    """Try again until the orchestrator answers or the completion budget is used up.
+
+    Reports may be repeated safely: a finished task id takes no second one.
+    """
     deadline = runtime.clock.monotonic() + run.declaration.budget.completion_timeout_seconds
     wait = _FIRST_WAIT
     while True:
         try:
             return call()
-        except HeadgateError as error:
+        except (Transient, OutcomeUnknown) as error:
             if runtime.clock.monotonic() + wait > deadline:
                 raise OutcomeUnknown(
-                    message=f"the result could not be delivered to the orchestrator: {error.summary}",
-                    hint="its lease runs out and the task is handed out again",
+                    message=f"the orchestrator did not say whether it took the result: {error.summary}",
+                    hint="if it did not, the lease runs out and the task is handed out again",
                     publish_id=run.execution,
                 ) from error
             runtime.wait(wait)

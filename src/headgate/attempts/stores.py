@@ -70,9 +70,11 @@ class AttemptStore(Protocol):
         """The target branch's head."""
         ...
 
-    def publish(
-        self, cleanup: Cleanup, decision: Decision, metadata: CommitMetadata, *, timeout: float | None
-    ) -> Outcome:
+    def prepare(self, cleanup: Cleanup, decision: Decision) -> None:
+        """Make whatever the update needs, so that between the last fence and the update lies nothing else."""
+        ...
+
+    def publish(self, decision: Decision, metadata: CommitMetadata, *, timeout: float | None) -> Outcome:
         """Make the one update that was decided. A refusal raises, and leaves the target as it was.
 
         An answer that is lost is revoked and read back here: what is returned is final.

@@ -101,3 +101,12 @@ def test_writers_in_threads_wait_for_each_other(tmp_path: Path) -> None:
         thread.join()
     assert names(database) == [f"{number:03}" for number in range(40)]
     database.close()
+
+
+def test_threads_that_are_gone_keep_no_connection(database: Database) -> None:
+    for _ in range(5):
+        thread = threading.Thread(target=names, args=(database,))
+        thread.start()
+        thread.join()
+    assert len(database._opened) <= 2
+    assert names(database) == []
