@@ -19,6 +19,7 @@ COMMITTING = {
 ALLOWED = {
     ("graph/manifest/table.py", "merge_insert"): "the one compare-and-swap: only the inline form is one",
     ("graph/manifest/table.py", "cleanup_old_versions"): "below a barrier of the manifest's own table",
+    ("graph/storage/scratch.py", "shallow_clone"): "a scratch table of one transaction, in a folder of its own",
 }
 WRITES = {"graph/storage/tables.py", "graph/manifest/table.py", "graph/manifest/history.py"}
 """Where `LanceDataset.commit` and `write_fragments` may be called: what stages, and what keeps the manifest."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from headgate.cli import console
+from headgate.cli import console, graph_write
+from headgate.cli.graph_input import StoreArgument, open_graph, parameters, query_text
 from headgate.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ app = typer.Typer()
 graph = typer.Typer(help="Typed tables: schema, queries, SQL, loads and mutations.", no_args_is_help=True)
 app.add_typer(graph, name="graph")
 
-StoreArgument = Annotated[str, typer.Argument(help="The graph: a folder or s3://…", metavar="STORE")]
 BranchOption = Annotated[str | None, typer.Option(help="Read the head of this branch.", metavar="NAME")]
 CommitOption = Annotated[str | None, typer.Option(help="Read at this commit.", metavar="REF")]
 TimeOption = Annotated[
@@ -49,6 +49,7 @@ schema = typer.Typer(help="The schema of a graph.", no_args_is_help=True)
 query = typer.Typer(help="Run a query, or check query files.", cls=_RunUnlessNamed, no_args_is_help=True)
 graph.add_typer(schema, name="schema")
 graph.add_typer(query, name="query")
+graph_write.add_to(graph)
 
 
 @schema.command("check")
@@ -129,9 +130,9 @@ def run_query(
     json: console.JsonFlag = False,
 ) -> None:
     """Run a read and print its rows."""
-    source_name, source_text = _query_text(file, text)
+    source_name, source_text = query_text(file, text)
     snapshot = _snapshot(store, branch, commit, at)
-    given = _parameters(param, params)
+    given = parameters(param, params)
     if explain:
         lines = snapshot.explain(source_text, given, name=name, source=source_name)
         console.show_either(lines, as_json_text=json, draw=lambda: "\n".join(lines))
@@ -151,52 +152,15 @@ def run_sql(
     json: console.JsonFlag = False,
 ) -> None:
     """Run SQL over the types of a graph and print its rows."""
-    found = _snapshot(store, branch, commit, at).sql(text, _parameters(param, params))
+    found = _snapshot(store, branch, commit, at).sql(text, parameters(param, params))
     _show_rows(found, as_json_text=json)
-
-
-def _query_text(file: Path | None, text: str | None) -> tuple[str, str]:
-    from headgate.graph.language.files import read_source
-
-    if (file is None) == (text is None):
-        raise InvalidInput(message="a query is a FILE or a --text", hint="give one of them")
-    if text is not None:
-        return "--text", text
-    assert file is not None
-    source = read_source(file)
-    return source.name, source.text
 
 
 def _snapshot(store: str, branch: str | None, commit: str | None, at: datetime | None) -> Snapshot:
     from datetime import UTC
 
-    from headgate import graph as graphs
-
     time = at.replace(tzinfo=UTC) if at is not None and at.tzinfo is None else at
-    return graphs.open(store, mode="ro").snapshot(branch=branch, commit=commit, time=time)
-
-
-def _parameters(pairs: list[str] | None, text: str | None) -> dict[str, Any]:
-    """Parameters of the command line: one JSON object, and single ones that go before it."""
-    import json
-
-    given: dict[str, Any] = {}
-    if text is not None:
-        try:
-            given = json.loads(text)
-        except ValueError as error:
-            raise InvalidInput(message=f"--params is not JSON: {error}", hint='write {"name": value}') from error
-        if not isinstance(given, dict):
-            raise InvalidInput(message="--params is no JSON object", hint='write {"name": value}')
-    for pair in pairs or ():
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise InvalidInput(message=f"--param {pair} has no value", hint="write --param NAME=VALUE")
-        try:
-            given[name.removeprefix("$")] = json.loads(value)
-        except ValueError:
-            given[name.removeprefix("$")] = value
-    return given
+    return open_graph(store, mode="ro").snapshot(branch=branch, commit=commit, time=time)
 
 
 def _show_rows(result: QueryResult, *, as_json_text: bool) -> None:

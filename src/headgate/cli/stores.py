@@ -114,14 +114,23 @@ def _open_lake_store(settings: Settings, name: str) -> Iterator[VersionedStore]:
         yield LakeStore(lake, repository)
 
 
-_OPENERS: dict[str, Callable[[Settings, str], object]] = {"lake": _open_lake_store}
+@contextmanager
+def _open_graph_store(settings: Settings, name: str) -> Iterator[VersionedStore]:
+    from headgate.cli.graph_input import open_graph
+    from headgate.cli.graph_store import GraphVersions
+
+    with open_graph(name, mode="ro") as graph:
+        yield GraphVersions(graph)
+
+
+_OPENERS: dict[str, Callable[[Settings, str], object]] = {"lake": _open_lake_store, "graph": _open_graph_store}
 
 
 @contextmanager
 def open_store(name: str) -> Iterator[VersionedStore]:
-    """The store of that name in the settings, closed when the block ends."""
+    """The store of that name in the settings, or the graph at that address, closed when the block ends."""
     settings = invocation.current().settings
-    kind = settings.store(name).kind
+    kind = "graph" if name not in settings.stores and "/" in name else settings.store(name).kind
     opener = _OPENERS.get(kind)
     if opener is None:
         raise Unsupported(message=f"the store {name!r} is a {kind}, which this command does not do", hint="name a lake")

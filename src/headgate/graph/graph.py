@@ -13,11 +13,12 @@ from typing import Any, Literal
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.errors import InvalidInput, Unsupported
 from headgate.graph.load.load import Loaded, load
+from headgate.graph.load.load import check as check_rows
 from headgate.graph.load.loader import LoadMode
 from headgate.graph.load.sources import Source
 from headgate.graph.manifest.rows import Commit
 from headgate.graph.manifest.state import ManifestState
-from headgate.graph.manifest.travel import commit_at, commit_at_time, history_of, state_at
+from headgate.graph.manifest.travel import ancestors, commit_at, commit_at_time, history_of, state_at
 from headgate.graph.read.result import QueryResult
 from headgate.graph.read.snapshot import Snapshot
 from headgate.graph.recovery.heal import heal
@@ -30,7 +31,7 @@ from headgate.graph.write.create import create_graph
 from headgate.graph.write.indices import INDEXED_FROM, ensure_indices
 from headgate.graph.write.mutate import Affected, apply
 from headgate.graph.write.pending import Pending
-from headgate.graph.write.prepare import prepare_pending
+from headgate.graph.write.prepare import check_pending, prepare_pending
 from headgate.graph.write.prepared import Prepared, WriteRequest
 from headgate.graph.write.statements import mutation
 from headgate.graph.write.transaction import Transaction
@@ -81,11 +82,15 @@ class Graph:
         """The commits of a branch, newest first."""
         return history_of(self._store.manifest, self._store.manifest.state(), branch)
 
+    def ancestors(self, ref: str) -> Iterator[Commit]:
+        """A commit and what it was made on, parent by parent."""
+        return ancestors(self._store.manifest, self._store.manifest.state(), ref)
+
     def schema(self, branch: str = MAIN) -> Schema:
         return self.base(branch=branch).schema
 
     def base(self, *, branch: str | None = None, commit: str | None = None, time: datetime | None = None) -> Base:
-        """The graph at the head of a branch, at a commit, or as a branch was at a time."""
+        """What a snapshot reads, and a write is made from."""
         manifest = self._store.manifest
         state = manifest.state()
         if commit is not None:
@@ -117,6 +122,10 @@ class Graph:
     ) -> QueryResult:
         """The result of a read at the head of a branch, at a commit, or as a branch was at a time."""
         return self.snapshot(branch=branch, commit=commit, time=time).query(text, params, name=name)
+
+    def sql(self, text: str, params: Mapping[str, Any] | None = None, *, branch: str | None = None) -> QueryResult:
+        """The result of a SELECT over the types as views, at the head of a branch."""
+        return self.snapshot(branch=branch).sql(text, params)
 
     # -------- changing
 
@@ -160,6 +169,28 @@ class Graph:
             written = write(self._store, request, prepare)
         return Mutated(written.commit, written.changed, affected, written.repeated)
 
+    def check_mutation(
+        self, text: str, params: Mapping[str, Any] | None = None, *, name: str = "", branch: str = MAIN
+    ) -> Affected:
+        """What a mutation would do to the present head, with all its checks and nothing written."""
+        base = self.base(branch=branch)
+        pending = Pending(base.schema, base.snapshot)
+        affected = apply(pending, mutation(text, base.schema, name=name).bind(params), self._store.ids)
+        check_pending(base, pending)
+        return affected
+
+    def check_load(
+        self,
+        *sources: Source,
+        mode: LoadMode | str = LoadMode.APPEND,
+        type_name: str | None = None,
+        branch: str = MAIN,
+        rejects: Path | None = None,
+    ) -> dict[str, int]:
+        """The rows a load would bring, with all its checks and nothing written."""
+        chosen = _load_mode(mode)
+        return check_rows(self._store, sources, mode=chosen, branch=branch, type_name=type_name, rejects=rejects)
+
     def load(
         self,
         *sources: Source,
@@ -177,10 +208,7 @@ class Graph:
         request = WriteRequest(
             branch=branch, writer="load", actor=actor, message=message, publish_id=publish_id, if_commit=if_commit
         )
-        try:
-            chosen = LoadMode(mode)
-        except ValueError:
-            raise InvalidInput(message=f"mode is {mode!r}", hint=f"use {', '.join(LoadMode)}") from None
+        chosen = _load_mode(mode)
         loaded = load(self._store, sources, mode=chosen, request=request, type_name=type_name, rejects=rejects)
         if loaded.changed:
             ensure_indices(self._store, branch, list(loaded.rows), at_least=INDEXED_FROM)
@@ -236,6 +264,13 @@ class Graph:
             raise Unsupported(
                 message=f"the graph at {self.uri} is open for reading only", hint='open it with mode="rw"'
             )
+
+
+def _load_mode(mode: LoadMode | str) -> LoadMode:
+    try:
+        return LoadMode(mode)
+    except ValueError:
+        raise InvalidInput(message=f"mode is {mode!r}", hint=f"use {', '.join(LoadMode)}") from None
 
 
 def open_graph(

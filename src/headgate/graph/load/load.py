@@ -67,6 +67,35 @@ def load(
     return Loaded(done.commit, done.changed, {} if done.repeated else rows, done.repeated)
 
 
+def check(
+    store: GraphStore,
+    sources: Sequence[Source],
+    *,
+    mode: LoadMode,
+    branch: str,
+    type_name: str | None = None,
+    rejects: Path | None = None,
+) -> dict[str, int]:
+    """Everything a load would check, with nothing written; the rows of each type."""
+    base = Base.of(store, store.manifest.state(), branch)
+    rejected = Rejected() if rejects is None else Rejected(kept=1 << 62)
+    with spool_folder() as folder:
+        loader = Loader(store, base, mode, Path(folder), rejected, dry_run=True)
+        try:
+            for source in sources:
+                loader.add_all(chunks(base.schema, source, type_name=type_name, rejected=rejected))
+            if not rejected.count:
+                require_rows(loader.types, _told(sources))
+                loader.refuse_twice()
+                deltas = {name: delta for name, (delta, _) in loader.finish(base).items()}
+                for found in evaluate(base.schema, deltas, base.snapshot).rejected:
+                    rejected.add(_place(loader, found, mode), found.message)
+            _refuse(rejected, rejects, _told(sources))
+        finally:
+            loader.close()
+    return {name: found.rows for name, found in loader.types.items()}
+
+
 def _prepare(
     base: Base, loader: Loader, rejected: Rejected, rejects: Path | None, mode: LoadMode, told: str
 ) -> Prepared | None:

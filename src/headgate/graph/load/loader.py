@@ -67,12 +67,22 @@ class TypeLoad:
 
 
 class Loader:
-    def __init__(self, store: GraphStore, base: Base, mode: LoadMode, folder: Path, rejected: Rejected) -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        base: Base,
+        mode: LoadMode,
+        folder: Path,
+        rejected: Rejected,
+        *,
+        dry_run: bool = False,
+    ) -> None:
         self._store = store
         self._base = base
         self._mode = mode
         self._folder = folder
         self._rejected = rejected
+        self._dry_run = dry_run
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="headgate-load")
         self.types: dict[str, TypeLoad] = {}
 
@@ -120,6 +130,8 @@ class Loader:
         if not load.buffer or self._rejected.count:
             return
         rows, load.buffer = pa.concat_tables(load.buffer), []
+        if self._dry_run:
+            return
         waiting = [part for part in load.parts if not part.done()]
         if len(waiting) > _IN_FLIGHT:
             waiting[0].result()
@@ -176,10 +188,9 @@ class Loader:
             keys = keys.take(kept)
         if ends:
             keys = with_known_ids(keys, at)
-        parts = []
+        parts: list[Part] = []
         start = 0
-        for batch in _regrouped(load, kept):
-            rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+        for rows in () if self._dry_run else _regrouped(load, kept):
             if ends:
                 place = rows.schema.get_field_index(ID)
                 rows = rows.set_column(place, rows.schema.field(place), keys[ID].slice(start, rows.num_rows))

@@ -74,6 +74,8 @@ class Pending:
         self._schema = schema
         self._snapshot = snapshot
         self._tables: dict[str, PendingTable] = {}
+        self.revision = 0
+        """Goes up with every change: what was made of an earlier one is stale."""
         self.insert_only = True
         """Whether nothing that was read could have turned out differently on a newer base."""
 
@@ -173,6 +175,8 @@ class Pending:
         return found.filter(holds(where, found)).select(names)
 
     def _of(self, table: TableType) -> PendingTable:
+        """The pending state of a table that is about to change."""
+        self.revision += 1
         found = self._tables.get(table.name)
         if found is None:
             empty = arrow_schema(table).empty_table()

@@ -36,6 +36,12 @@ def prepare_pending(base: Base, pending: Pending, *, insert_only: bool) -> Prepa
     return prepared(base, deltas, evaluation, staged, insert_only=insert_only)
 
 
+def check_pending(base: Base, pending: Pending) -> None:
+    """Raise what `prepare_pending` would raise, with nothing written."""
+    deltas = {name: table.delta() for name, table in pending.tables().items()}
+    refuse(evaluate(base.schema, deltas, base.snapshot).rejected)
+
+
 def prepared(
     base: Base,
     deltas: Mapping[str, Delta],

@@ -15,6 +15,8 @@ import pyarrow as pa
 from headgate.errors import InvalidInput, Problem
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.query.predicate import TRUE
+from headgate.graph.read.result import QueryResult
+from headgate.graph.read.snapshot import Snapshot
 from headgate.graph.schema.model import DST, ID, SRC, EdgeType, TableType
 from headgate.graph.store import GraphStore
 from headgate.graph.write.base import Base
@@ -23,6 +25,7 @@ from headgate.graph.write.distinct import last_rows, repeated
 from headgate.graph.write.ends import with_known_ids
 from headgate.graph.write.filters import matching
 from headgate.graph.write.mutate import Affected, apply
+from headgate.graph.write.overlay import Overlay
 from headgate.graph.write.pending import Pending
 from headgate.graph.write.prepare import prepare_pending
 from headgate.graph.write.prepared import Prepared, WriteRequest
@@ -41,6 +44,7 @@ class Transaction:
         self._base = base
         self._request = request
         self._pending = Pending(base.schema, base.snapshot)
+        self._overlay = Overlay(base)
         self._over = ""
         self.written: Written | None = None
 
@@ -59,6 +63,14 @@ class Transaction:
             return self._pending.rows(table, TRUE, columns=columns)
         rows = matching(self._pending, self._base, table, where)
         return rows.select(columns) if columns else rows
+
+    def query(self, text: str, **params: Any) -> QueryResult:
+        """The result of a read, earlier changes of this transaction included."""
+        return self._snapshot().query(text, params)
+
+    def sql(self, text: str) -> QueryResult:
+        """The result of a SELECT over the types as views, earlier changes of this transaction included."""
+        return self._snapshot().sql(text)
 
     # -------- changing
 
@@ -113,11 +125,14 @@ class Transaction:
         except BaseException:
             self._over = "failed"
             raise
+        finally:
+            self._overlay.close()
         return self.written
 
     def rollback(self) -> None:
         """Forget the changes."""
         self._over = self._over or "rolled back"
+        self._overlay.close()
 
     def __enter__(self) -> Transaction:
         return self
@@ -131,6 +146,10 @@ class Transaction:
             self.rollback()
 
     # -------- inside
+
+    def _snapshot(self) -> Snapshot:
+        self._check_usable()
+        return Snapshot(self._overlay.source(self._pending))
 
     def _prepare(self, state: ManifestState) -> Prepared | None:
         return prepare_pending(self._base, self._pending, insert_only=False)

@@ -1,0 +1,130 @@
+"""`headgate graph` where it writes, and the history commands on a graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+SCHEMA = """\
+node Person { name: String @key  age: I32? }
+node Place { country: String  city: String  @key(country, city) }
+edge Knows: Person -> Person { since: Date? }
+edge Lives: Person -> Place
+"""
+ADD = "query add($name: String, $age: I32?) { insert Person { name: $name, age: $age } }"
+LINES = [
+    {"type": "Person", "data": {"name": "ann", "age": 31}},
+    {"type": "Person", "data": {"name": "bob"}},
+    {"type": "Place", "data": {"country": "fr", "city": "Lyon"}},
+    {"edge": "Knows", "from": "ann", "to": "bob", "data": {"since": "2020-02-29"}},
+    {"edge": "Lives", "from": "ann", "to": ["fr", "Lyon"]},
+]
+
+
+@pytest.fixture
+def music(project: Path, headgate: Run) -> str:
+    """A graph that the settings call music, with the rows above."""
+    (project / "people.pg").write_text(SCHEMA)
+    (project / "data.jsonl").write_text("".join(json.dumps(line) + "\n" for line in LINES))
+    (project / "headgate.toml").write_text('[stores.music]\ngraph = "./graph"\n')
+    assert headgate("graph", "init", "music", "--schema", "people.pg").code == 0
+    loaded = headgate("graph", "load", "music", "data.jsonl", "-m", "first rows", "--actor", "me")
+    assert loaded.err + loaded.out != ""
+    assert loaded.code == 0, loaded.err
+    assert "loaded 2 Person, 1 Place, 1 Knows, 1 Lives at" in loaded.out
+    return "music"
+
+
+def people(headgate: Run, store: str) -> list[str]:
+    found = headgate("graph", "sql", store, 'select name from "Person" order by name', "--json")
+    return [row["name"] for row in json.loads(found.out)["rows"]]
+
+
+def test_init_dry_run_makes_nothing(project: Path, headgate: Run) -> None:
+    (project / "people.pg").write_text(SCHEMA)
+    told = headgate("graph", "init", "new", "--schema", "people.pg", "--dry-run")
+    assert "would create new with Person, Place, Knows, Lives" in told.out
+    assert not (project / "new").exists()
+
+
+def test_init_twice_is_told(music: str, headgate: Run) -> None:
+    again = headgate("graph", "init", music, "--schema", "people.pg")
+    assert again.code == 6
+    assert "there is a graph at" in again.err
+
+
+def test_mutate_changes_once_per_publish_id(music: str, headgate: Run) -> None:
+    add = ("graph", "mutate", music, "-e", ADD, "-p", "name=cy", "--publish-id", "p1", "--json")
+    first, again = json.loads(headgate(*add).out), json.loads(headgate(*add).out)
+    assert (first["changed"], first["affected"]["inserted"]) == (True, 1)
+    assert (again["repeated"], again["commit"]) == (True, first["commit"])
+    assert people(headgate, music) == ["ann", "bob", "cy"]
+
+
+def test_mutate_dry_run_checks_and_changes_nothing(music: str, headgate: Run) -> None:
+    told = headgate("graph", "mutate", music, "-e", ADD, "-p", "name=cy", "--dry-run")
+    assert "would have inserted 1" in told.out
+    assert people(headgate, music) == ["ann", "bob"]
+
+
+def test_a_conditional_write_that_lost_says_so(music: str, headgate: Run) -> None:
+    lost = headgate("graph", "mutate", music, "-e", ADD, "-p", "name=cy", "--if-commit", "01OLD")
+    assert lost.code == 6
+    assert "is not at the commit this write is conditional on" in lost.err
+
+
+def test_a_load_with_bad_rows_names_them(project: Path, music: str, headgate: Run) -> None:
+    (project / "bad.jsonl").write_text('{"type": "Person", "data": {"name": "x", "age": "old"}}\n{\n')
+    for dry in ((), ("--dry-run",)):
+        bad = headgate("graph", "load", music, "bad.jsonl", "--rejects", "why.jsonl", *dry)
+        assert bad.code == 4
+        assert "bad.jsonl:1: age must be I32" in bad.err
+        assert "bad.jsonl:2: is not JSON" in bad.err
+        assert len((project / "why.jsonl").read_text().splitlines()) == 2
+    assert people(headgate, music) == ["ann", "bob"]
+
+
+def test_a_load_dry_run_writes_nothing(project: Path, music: str, headgate: Run) -> None:
+    (project / "more.jsonl").write_text('{"type": "Person", "data": {"name": "x"}}\n')
+    before = sorted(path for path in (project / "graph").rglob("*") if path.is_file())
+    for mode in ("append", "merge", "overwrite"):
+        told = headgate("graph", "load", music, "more.jsonl", "--mode", mode, "--dry-run")
+        assert told.code == (4 if mode == "overwrite" else 0), told.err
+    assert sorted(path for path in (project / "graph").rglob("*") if path.is_file()) == before
+    assert headgate("graph", "load", music, "more.jsonl", "--mode", "nope").code == 4
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet"])
+def test_what_is_exported_loads_again(project: Path, music: str, headgate: Run, form: str) -> None:
+    into = "out.jsonl" if form == "jsonl" else "out"
+    assert headgate("graph", "export", music, into).code == 0
+    assert headgate("graph", "init", "copy", "--schema", "people.pg").code == 0
+    files = [into] if form == "jsonl" else [f"out/{name}.parquet" for name in ("Person", "Place", "Knows", "Lives")]
+    loaded = headgate("graph", "load", "./copy", *files)
+    assert loaded.code == 0, loaded.err
+    for table in ("Person", "Place", "Knows", "Lives"):
+        query = f'select * from "{table}" order by id'
+        one, two = (headgate("graph", "sql", store, query, "--json") for store in (music, "./copy"))
+        assert json.loads(one.out)["rows"] == json.loads(two.out)["rows"]
+    assert headgate("graph", "export", music, into).code == 6
+
+
+def test_log_show_and_diff_work_on_a_graph(music: str, headgate: Run) -> None:
+    headgate("graph", "mutate", music, "-e", ADD, "-p", "name=cy", "-m", "add cy", "--actor", "me")
+    log = json.loads(headgate("log", music, "--json").out)
+    assert [commit["message"] for commit in log] == ["add cy", "first rows", "create the graph"]
+    assert log[0]["committer"] == "me"
+    assert log[0]["parents"] == [log[1]["ref"]]
+    assert "~ Person  3 rows (+1)" in headgate("show", music).out
+    assert headgate("diff", f"{music}@{log[2]['ref']}", f"{music}@{log[1]['ref'][:20]}").out.splitlines() == [
+        "~ Knows  1 rows (+1)",
+        "~ Lives  1 rows (+1)",
+        "~ Person  2 rows (+2)",
+        "~ Place  1 rows (+1)",
+    ]
+    assert "add cy" in headgate("log", "./graph").out
