@@ -182,9 +182,9 @@ def measure(args: argparse.Namespace) -> harness.Result:
             victim.join()
             kills += 1
             writers[number] = start(number)
-        for process in writers:
-            process.kill()
-            process.join()
+        for last in writers:
+            last.kill()
+            last.join()
             kills += 1
         stop.set()
         for process in readers:
