@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 from tests.docs.examples import ROOT, Page, matches, split_console
 
+PAGES = [
+    "README.md",
+    "docs/guide/writing-tasks.md",
+    "docs/guide/graph-schema.md",
+    "docs/guide/graph-queries.md",
+    "docs/operations/looking-after.md",
+]
 
-@pytest.mark.parametrize("name", ["README.md", "docs/guide/writing-tasks.md", "docs/operations/looking-after.md"])
+
+@pytest.mark.parametrize("name", PAGES)
 def test_a_page_runs_as_it_stands(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)

@@ -68,6 +68,13 @@ def test_the_conditions_we_write_mean_what_we_mean(
     assert found(dataset, condition) == rows
 
 
+def test_two_negated_lists_make_the_planner_forget_nulls(dataset: lance.LanceDataset) -> None:
+    """A bug we write around: once it is gone, this turns red and the extra `IS NOT NULL` can go."""
+    assert None in found(dataset, "NOT (`order` IN (1)) OR NOT (`order` IN (2))")
+    around = "(NOT `order` IS NULL AND NOT (`order` IN (1))) OR (NOT `order` IS NULL AND NOT (`order` IN (2)))"
+    assert None not in found(dataset, around)
+
+
 def test_an_arrow_filter_on_unsigned_numbers_or_blobs_is_refused_in_these_words(dataset: lance.LanceDataset) -> None:
     for condition in (
         pc.field("unsigned") == pa.scalar(2, pa.uint64()),

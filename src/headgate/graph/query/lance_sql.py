@@ -102,7 +102,17 @@ def _in_set(predicate: InSet) -> exp.Expression:
         test: exp.Expression = exp.In(this=_term(left), expressions=values)
     else:
         test = exp.Anonymous(this="array_has", expressions=[_term(right), _term(left, right)])
-    return exp.Not(this=exp.Paren(this=test)) if predicate.negated else test
+    if not predicate.negated:
+        return test
+    # Of two such lists without a common member Lance's planner makes TRUE, null or not; so null is ruled out in words.
+    known = [
+        exp.Not(this=exp.Is(this=_term(term), expression=exp.Null())) for term in (left, right) if _may_be_null(term)
+    ]
+    return exp.and_(*known, exp.Not(this=exp.Paren(this=test)))
+
+
+def _may_be_null(term: Term) -> bool:
+    return isinstance(term, ColumnRef)
 
 
 def _term(term: Term, other: Term | None = None) -> exp.Expression:
