@@ -21,44 +21,44 @@ from tools.servers.toolchains import Unavailable
 @pytest.fixture(scope="session")
 def lakefs() -> Iterator[Server]:
     """A lakeFS with actions on and its objects in a local folder."""
-    with _available(), lakefs_server() as server:
+    with available(), lakefs_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def lakefs_without_actions() -> Iterator[Server]:
     """A lakeFS that runs no hooks: only the soft fence works on it."""
-    with _available(), lakefs_server(actions=False) as server:
+    with available(), lakefs_server(actions=False) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def lakefs_on_s3(s3: Server) -> Iterator[Server]:
     """A lakeFS whose objects are in S3, so that it hands out presigned URLs."""
-    with _available(), lakefs_server(blockstore=s3) as server:
+    with available(), lakefs_server(blockstore=s3) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def conductor() -> Iterator[Server]:
-    with _available(), conductor_server() as server:
+    with available(), conductor_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[Server]:
-    with _available(), s3_server() as server:
+    with available(), s3_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def spark_master() -> Iterator[Server]:
-    with _available(), spark_cluster() as server:
+    with available(), spark_cluster() as server:
         yield server
 
 
 @contextmanager
-def _available() -> Iterator[None]:
+def available() -> Iterator[None]:
     try:
         yield
     except Unavailable as reason:

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -125,8 +126,8 @@ class Server:
     def _spawn(self, command: Command) -> subprocess.Popen[bytes]:
         argv = list(command.argv)
         setpriv = shutil.which("setpriv")
-        if setpriv and not self.keeps_running:
-            # A test run that is killed takes its servers along.
+        if setpriv and not self.keeps_running and threading.current_thread() is threading.main_thread():
+            # A test run that is killed takes its servers along. The signal comes when the starting thread ends.
             argv = [setpriv, "--pdeathsig", "KILL", "--", *argv]
         with self.log.open("ab") as log:
             return subprocess.Popen(

@@ -12,7 +12,7 @@ from headgate.attempts.lake_store import lake_opener
 from headgate.attempts.records import AttemptRecords
 from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.clock import SYSTEM_CLOCK, Clock
-from headgate.lake.stores import Lakes
+from headgate.lake.stores import Lakes, OpenStore
 from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Replace
 from headgate.settings import Settings
@@ -88,9 +88,27 @@ class Machine:
                     unknown_after=unknown_after,
                     dry_run=dry_run,
                 )
-                found.removed += branches.removed
-                found.left += branches.left
-                found.failed += branches.failed
+                for more in (branches, self._collect_on_server(store, unknown_after=unknown_after, dry_run=dry_run)):
+                    found.removed += more.removed
+                    found.left += more.left
+                    found.failed += more.failed
         if not dry_run:
             self.kept.prune()
         return found
+
+    def _collect_on_server(self, store: OpenStore, *, unknown_after: timedelta, dry_run: bool) -> Reclaimed:
+        """What only a lakeFS has: gates and their records."""
+        if not store.lake.name.startswith("lakefs:"):
+            return Reclaimed()
+        from headgate.attempts.gates import reclaim_gates
+        from headgate.lake.lakefs import LakeFSLake
+
+        assert isinstance(store.lake, LakeFSLake)
+        return reclaim_gates(
+            store.lake,
+            [store.repository],
+            self.orchestrator,
+            clock=self.clock,
+            unknown_after=unknown_after,
+            dry_run=dry_run,
+        )

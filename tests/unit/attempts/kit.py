@@ -24,6 +24,7 @@ from headgate.attempts.report import AttemptReport
 from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.failpoints import Failpoint
 from headgate.lake import Changes, EmbeddedLake, Source
+from headgate.lake.opening import OpenLake
 from headgate.orchestrators.local import LocalOrchestrator, RetryRule
 from headgate.publication import Ref
 from headgate.tasks import TaskDeclaration, WorkspaceSpec, task, task_of
@@ -69,7 +70,7 @@ class Kit:
     """Everything an attempt needs, for real, below one folder."""
 
     folder: Path
-    lake: EmbeddedLake
+    lake: OpenLake
     orchestrator: LocalOrchestrator
     records: AttemptRecords
     runtime: Runtime
@@ -77,9 +78,9 @@ class Kit:
     retry: RetryRule = field(default_factory=lambda: RetryRule(delay_seconds=0))
 
     @classmethod
-    def make(cls, folder: Path) -> Kit:
-        """A new one, or the one that is in the folder."""
-        lake = EmbeddedLake(folder / "lake", create=True)
+    def make(cls, folder: Path, lake: OpenLake | None = None) -> Kit:
+        """A new one, or the one that is in the folder; on an embedded lake in it, unless another is given."""
+        lake = lake or EmbeddedLake(folder / "lake", create=True)
         if not lake.repositories():
             lake.create_repository(REPOSITORY)
             puts: dict[str, Source] = {"a.txt": b"a", "deep/b.txt": b"b"}

@@ -1,0 +1,134 @@
+"""A lakeFS that dies, comes back or stays away, and workers that die, at each window of an attempt.
+
+After each: no success that is not one, the target at the input ref or at a child of it, a retry that ends with
+`A -> C`, and nothing left after gc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.integration.lakefs.conftest import connect
+from tests.unit.attempts.kit import REPOSITORY, WRITE, Kit, at, crash_at
+from tools.servers import Server, lakefs_server
+from tools.servers.fixtures import available
+
+from headgate import failpoints
+from headgate.attempts.gates import reclaim_gates
+from headgate.attempts.gc import reclaim_branches, reclaim_workspaces
+from headgate.clock import SYSTEM_CLOCK
+from headgate.failpoints import Failpoint
+from headgate.lake.lakefs import LakeFSLake
+from headgate.lake.lakefs.gate import Gate
+from headgate.lake.publisher import Owner
+from headgate.publication import Ref
+
+pytestmark = pytest.mark.real
+
+WINDOWS = [point for point in Failpoint if point.value.startswith("attempt.")]
+
+
+@dataclass
+class World:
+    server: Server
+    kit: Kit
+
+    def bounce(self) -> None:
+        self.server.kill()
+        self.server.start()
+
+    def clean_up(self) -> None:
+        lake, orchestrator = self.kit.lake, self.kit.orchestrator
+        reclaim_workspaces(self.kit.runtime.options.workspace_root, clock=SYSTEM_CLOCK)
+        reclaim_branches(lake, [REPOSITORY], orchestrator, clock=SYSTEM_CLOCK)
+
+    def gate(self) -> Gate:
+        assert isinstance(self.kit.lake, LakeFSLake)
+        return Gate(self.kit.lake.api, REPOSITORY, "main")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with available(), lakefs_server() as server:
+        kit = Kit.make(tmp_path, connect(server))
+        kit.lake.strength(REPOSITORY)
+        yield World(server, kit)
+        failpoints.arm(None)
+        kit.close()
+
+
+def finish(world: World, workflow: str) -> Ref:
+    """Retry as the orchestrator would, until the task is done; the ref it was accepted with."""
+    kit = world.kit
+    for _ in range(4):
+        attempt = kit.orchestrator.poll(WRITE.name, workflow=workflow)
+        if attempt is None:
+            break
+        kit.run(WRITE, attempt)
+    (done,) = [task for task in kit.orchestrator.tasks(workflow=workflow) if task.status == "COMPLETED"]
+    return Ref(done.output["workspace"]["ref"])
+
+
+def check(world: World, workflow: str) -> None:
+    accepted = finish(world, workflow)
+    world.clean_up()
+    assert world.kit.history() == [world.kit.input_ref, accepted]
+    assert world.kit.files()["out.txt"] == b"new"
+    world.kit.assert_nothing_left()
+    assert not world.gate().state().shut
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_server_that_is_killed_and_restarted(world: World, window: Failpoint) -> None:
+    attempt = world.kit.submit(WRITE)
+    with at(window, world.bounce):
+        world.kit.run(WRITE, attempt)
+    check(world, attempt.id.workflow)
+
+
+@pytest.mark.parametrize("window", [Failpoint.ATTEMPT_BEFORE_DOWNLOAD, Failpoint.ATTEMPT_AFTER_SECOND_FENCE])
+def test_a_server_that_stays_away_until_the_retry(world: World, window: Failpoint) -> None:
+    attempt = world.kit.submit(WRITE)
+    with at(window, world.server.kill):
+        report = world.kit.run(WRITE, attempt)
+    assert not report.ok
+    world.server.start()
+    check(world, attempt.id.workflow)
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+def test_a_worker_that_dies(world: World, window: Failpoint) -> None:
+    attempt = world.kit.submit(WRITE)
+    with crash_at(window):
+        world.kit.run(WRITE, attempt)
+    if world.kit.orchestrator.task(attempt.id.task_id).status != "COMPLETED":
+        world.kit.orchestrator.fail(attempt.id, reason="its lease ran out", terminal=False)
+    check(world, attempt.id.workflow)
+
+
+def test_gc_opens_a_gate_that_a_dead_replacer_left_shut(world: World) -> None:
+    kit = world.kit
+    assert isinstance(kit.lake, LakeFSLake)
+    attempt = kit.submit(WRITE)
+    gate = world.gate()
+    gate.register()
+    owner = Owner(
+        orchestrator=kit.orchestrator.id, workflow=attempt.id.workflow, task_id=attempt.id.task_id, execution="dead"
+    )
+    gate.shut(owner, "headgate-staging-dead")
+    kit.lake.create_branch(REPOSITORY, "headgate-probe-01arz3ndektsv4rrffq69g5fav-source", at=kit.input_ref)
+    running = reclaim_gates(kit.lake, [REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK)
+    assert [found.kind for found in running.left] == ["gate"]
+    assert gate.state().shut
+    kit.orchestrator.fail(attempt.id, reason="dead", terminal=True)
+    dry = reclaim_gates(kit.lake, [REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK, dry_run=True)
+    assert [found.kind for found in dry.removed] == ["gate"]
+    assert gate.state().shut
+    done = reclaim_gates(kit.lake, [REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK, unknown_after=timedelta(hours=1))
+    assert [found.kind for found in done.removed] == ["gate", "gate records"]
+    assert not gate.state().shut
+    assert not done.failed
