@@ -153,6 +153,8 @@ def wrong_signatures() -> list[tuple[dict[str, Any], Callable[..., Any], str, st
     def context_any(params: Params, context: Any) -> Result: ...
     def spark_any(params: Params, spark: int) -> Result: ...
     def no_spark(workspace: SparkWorkspace, params: Params) -> Result: ...
+    def spark_optional(params: Params, spark: list[int]) -> Result: ...
+    def not_resolved(workspace: Nowhere, params: Params) -> Result: ...  # type: ignore[name-defined]  # noqa: F821
     def generator(params: Params) -> Result:  # type: ignore[misc]
         yield Result(count=1)
 
@@ -182,6 +184,8 @@ def wrong_signatures() -> list[tuple[dict[str, Any], Callable[..., Any], str, st
         ({"graph": ["Song"]}, graph_as_path, "graph is annotated Path", "GraphTransaction"),
         ({}, context_any, "context is annotated Any", "context: TaskContext"),
         ({}, spark_any, "spark is annotated int", "spark: SparkSession"),
+        ({}, spark_optional, "spark is annotated list[int]", "spark: SparkSession"),
+        (ws, not_resolved, "workspace cannot be resolved: name 'Nowhere'", "workspace: Path"),
         (ws, no_spark, "takes no spark", "add a last parameter spark"),
         ({}, generator, "it is a generator", "return one result"),
     ]

@@ -182,6 +182,38 @@ def test_models_that_json_cannot_hold_are_problems_of_the_module(folder: Path) -
     assert "the result model Odd" in found[1][1]
 
 
+def test_uses_of_the_decorator_that_cannot_be_are_told_and_the_rest_is_looked_at(folder: Path) -> None:
+    path = write(
+        folder,
+        """
+        @task
+        def bare(params: P) -> R: ...
+        @task("named")
+        def positional(params: P) -> R: ...
+        @task()
+        class Thing: ...
+        @task()
+        def last(params: P): ...
+        """,
+    )
+    found = problems("work")
+    assert [where.removeprefix(f"{path}:") for where, _ in found] == [str(LINES + line) for line in (1, 3, 5, 7)]
+    told = [text for _, text in found]
+    assert "with parentheses" in told[0]
+    assert "name the argument" in told[1]
+    assert "no plain function" in told[2]
+    assert "no annotation" in told[3]
+
+
+def test_an_invalid_task_raised_while_importing_keeps_its_message(folder: Path) -> None:
+    write(
+        folder,
+        "from headgate.tasks.taskdef import task_def\n@task()\ndef one(params: P) -> R: ...\ntask_def(task_of(one))",
+    )
+    ((_, told),) = problems("work")
+    assert "has no owner" in told
+
+
 def test_a_module_with_problems_is_not_left_half_imported(folder: Path) -> None:
     write(folder, "@task(owner_email='nobody')\ndef one(params: P) -> R: ...")
     problems("work")

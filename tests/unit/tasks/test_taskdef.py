@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, computed_field
+from typing_extensions import TypedDict
 
-from headgate.errors import InvalidTask
+from headgate.errors import InvalidInput, InvalidTask
 from headgate.publication import Ref
 from headgate.tasks import (
     ExecutionLimits,
@@ -201,6 +203,41 @@ def test_the_output_schema_knows_computed_fields_and_no_others() -> None:
 def test_a_free_dict_stays_free() -> None:
     raw = {"workspace": WORKSPACE, "params": {"songId": 1, "free": {"anything": {"at": "all"}}}}
     jsonschema.validate(raw, input_schema(task_of(popular)))
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Size(TypedDict):
+    width: int
+
+
+class Shapes(BaseModel):
+    point: Point
+    size: Size
+
+
+@pytest.mark.parametrize(
+    ("shapes", "good"),
+    [
+        ({"point": {"x": 1}, "size": {"width": 2}}, True),
+        ({"point": {"x": 1, "y": 2}, "size": {"width": 2}}, False),
+        ({"point": {"x": 1}, "size": {"width": 2, "height": 3}}, False),
+    ],
+)
+def test_dataclasses_and_typed_dicts_are_closed_too(shapes: dict[str, Any], good: bool) -> None:
+    def body(params: Shapes) -> Result: ...
+
+    task()(body)
+    declared, raw = task_of(body), {"params": shapes}
+    assert jsonschema.Draft202012Validator(input_schema(declared)).is_valid(raw) is good
+    if good:
+        assert read_input(declared, raw).params == Shapes.model_validate(shapes)
+    else:
+        with pytest.raises(InvalidInput, match="no such field"):
+            read_input(declared, raw)
 
 
 class Unwritable(BaseModel):
