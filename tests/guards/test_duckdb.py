@@ -70,6 +70,14 @@ def test_a_sum_out_of_range_raises_instead_of_wrapping(connection: duckdb.DuckDB
         connection.sql("select cast(sum(n) as bigint) from t").to_arrow_table()
 
 
+def test_hashes_come_in_the_order_of_the_rows(connection: duckdb.DuckDBPyConnection) -> None:
+    texts = pa.table({"text": [str(number % 1_000) for number in range(500_000)]})
+    connection.register("t", texts)
+    hashes = connection.sql("select hash(text) as h from t").to_arrow_table()["h"].to_numpy()
+    assert (hashes[:1_000] == hashes[499_000:]).all()
+    assert len(set(hashes[:1_000].tolist())) == 1_000
+
+
 def test_a_statement_says_what_it_is(connection: duckdb.DuckDBPyConnection) -> None:
     kinds = [statement.type for statement in connection.extract_statements("select 1; explain select 1; drop table t")]
     assert kinds == [duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN, duckdb.StatementType.DROP]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from inline_snapshot import snapshot
 from tests.unit.graph.strategies import QUERIES, schemas
@@ -50,11 +50,13 @@ query change($n: String) {
 """
 
 
+@settings(max_examples=40, deadline=None)
 @given(schemas())
 def test_a_printed_schema_reads_back_the_same(schema: Schema) -> None:
     assert parse_schema(schema_text(schema)) == schema
 
 
+@settings(max_examples=40, deadline=None)
 @given(QUERIES)
 def test_printed_queries_read_back_the_same(queries: tuple[q.Query, ...]) -> None:
     assert parse_queries(queries_text(queries)) == queries
@@ -183,7 +185,19 @@ def read_or_refused(read: Callable[[str], Any], text: str) -> Any:
 
 @given(st.one_of(NOISE, mutated(SCHEMA)))
 @example("node A { x: I32 @range(" + "9" * 5000 + "..) }")
+@settings(max_examples=60, deadline=None)
 def test_no_text_brings_the_schema_parser_down(text: str) -> None:
+    check_schema_text(text)
+
+
+@pytest.mark.slow
+@settings(max_examples=3_000, deadline=None)
+@given(st.one_of(NOISE, mutated(SCHEMA)))
+def test_many_texts_do_not_bring_the_schema_parser_down(text: str) -> None:
+    check_schema_text(text)
+
+
+def check_schema_text(text: str) -> None:
     schema = read_or_refused(parse_schema, text)
     if schema is not None:
         assert parse_schema(schema_text(schema)) == schema
@@ -191,7 +205,19 @@ def test_no_text_brings_the_schema_parser_down(text: str) -> None:
 
 @given(st.one_of(NOISE, mutated(QUERY)))
 @example("query a() { match { " + "not { " * 60)
+@settings(max_examples=60, deadline=None)
 def test_no_text_brings_the_query_parser_down(text: str) -> None:
+    check_query_text(text)
+
+
+@pytest.mark.slow
+@settings(max_examples=3_000, deadline=None)
+@given(st.one_of(NOISE, mutated(QUERY)))
+def test_many_texts_do_not_bring_the_query_parser_down(text: str) -> None:
+    check_query_text(text)
+
+
+def check_query_text(text: str) -> None:
     queries = read_or_refused(parse_queries, text)
     if queries is not None:
         assert parse_queries(queries_text(queries)) == queries

@@ -109,11 +109,23 @@ def names(table: pa.Table) -> list[str]:
     return sorted(table["name"].to_pylist())
 
 
-@settings(max_examples=150, deadline=None)
+Things = tuple[pa.Table, lance.LanceDataset]
+
+
+@settings(max_examples=100, deadline=None)
 @given(CONDITIONS)
-def test_lance_arrow_and_plain_python_keep_the_same_rows(
-    things: tuple[pa.Table, lance.LanceDataset], text: str
-) -> None:
+def test_lance_arrow_and_plain_python_keep_the_same_rows(things: Things, text: str) -> None:
+    keep_the_same_rows(things, text)
+
+
+@pytest.mark.slow
+@settings(max_examples=3_000, deadline=None)
+@given(CONDITIONS)
+def test_many_conditions_keep_the_same_rows(things: Things, text: str) -> None:
+    keep_the_same_rows(things, text)
+
+
+def keep_the_same_rows(things: Things, text: str) -> None:
     table, dataset = things
     where = condition(text)
     by_arrow = names(table.filter(evaluate(where, table)))
@@ -137,7 +149,7 @@ def test_a_fixed_key_gives_the_only_ids_that_can_match(text: str, ids: tuple[str
     assert lookup_ids(THING, condition(text)) == ids
 
 
-def test_a_null_parameter_compares_as_unknown(things: tuple[pa.Table, lance.LanceDataset]) -> None:
+def test_a_null_parameter_compares_as_unknown(things: Things) -> None:
     table, _ = things
     for text in ("i = $p", "i != $p", "not i = $p", "i in [1] and i < $p"):
         assert table.filter(evaluate(condition(text, "$p: I32?"), table)).num_rows == 0
@@ -145,7 +157,7 @@ def test_a_null_parameter_compares_as_unknown(things: tuple[pa.Table, lance.Lanc
 
 
 @pytest.mark.parametrize("hostile", ["' or 1=1 --", "`", "\\'", "'; drop table Thing", "%", '"'])
-def test_no_value_can_be_read_as_sql(things: tuple[pa.Table, lance.LanceDataset], hostile: str) -> None:
+def test_no_value_can_be_read_as_sql(things: Things, hostile: str) -> None:
     _, dataset = things
     where = condition("text = $p or name starts_with $p", "$p: String", {"p": hostile})
     assert dataset.to_table(filter=lance_sql(where)).num_rows == 0

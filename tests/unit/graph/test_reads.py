@@ -313,18 +313,33 @@ def reads(draw: st.DrawFn) -> str:
 PARAMS = st.fixed_dictionaries({"who": st.sampled_from([*NAMES, "zoe"]), "low": st.none() | st.integers(-1, 3)})
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None, max_examples=60)
-@given(graphs(), st.lists(st.tuples(reads(), PARAMS), min_size=1, max_size=6), st.booleans())
-def test_random_queries_on_random_graphs_mean_what_they_say(
-    rows: Rows, queries: list[tuple[str, dict[str, Any]]], indexed: bool
-) -> None:
+Asked = list[tuple[str, dict[str, Any]]]
+QUESTIONS = st.lists(st.tuples(reads(), PARAMS), min_size=1, max_size=6)
+RANDOM = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+
+
+@settings(RANDOM, max_examples=12)
+@given(graphs(), QUESTIONS, st.booleans())
+def test_random_queries_on_random_graphs_mean_what_they_say(rows: Rows, queries: Asked, indexed: bool) -> None:
+    compare_with_meaning(rows, queries, indexed=indexed)
+
+
+@pytest.mark.slow
+@settings(RANDOM, max_examples=300)
+@given(graphs(), QUESTIONS, st.booleans())
+def test_many_random_queries_on_random_graphs_mean_what_they_say(rows: Rows, queries: Asked, indexed: bool) -> None:
+    compare_with_meaning(rows, queries, indexed=indexed)
+
+
+def compare_with_meaning(rows: Rows, queries: Asked, *, indexed: bool) -> None:
     checked = [(text, read_of(text, "$who: String, $low: I32?"), given) for text, given in queries]
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         graph = write_tables(Path(folder), SCHEMA, rows, indexed=indexed)
+        kept, none = ColumnCache(), ColumnCache(max_bytes=0)
         for text, read, given_values in checked:
             expected = shape(Naive(rows, {"who": None, "low": None, **given_values}).run(read))
-            for way in (None, Way.INDEX, Way.JOIN):
-                tables = Tables(graph, cache=ColumnCache(), way=way)
+            for way, cache in ((None, ColumnCache()), (Way.INDEX, ColumnCache()), (Way.JOIN, kept), (Way.JOIN, none)):
+                tables = Tables(graph, cache=cache, way=way)
                 assert shape(execute(graph, read, given_values, tables=tables).to_dicts()) == expected, (way, text)
 
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from headgate.graph.read.hashed import HashedColumn
 from headgate.graph.read.source import TableVersion
 
 DEFAULT_BYTES = 1 << 30
 
 
+_USES_BEFORE_HASHED = 4
+"""Hashing and sorting a column costs about as much as joining it so many times."""
+
+
 class _Key(NamedTuple):
     version: TableVersion
     column: str
+    hashed: bool = False
 
 
 class ColumnCache:
@@ -24,7 +30,8 @@ class ColumnCache:
 
     def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
         self.max_bytes = max_bytes
-        self._kept: OrderedDict[_Key, pa.Array] = OrderedDict()
+        self._kept: OrderedDict[_Key, Any] = OrderedDict()
+        self._uses: dict[_Key, int] = {}
         self._bytes = 0
         self._lock = threading.Lock()
 
@@ -56,7 +63,26 @@ class ColumnCache:
             self._keep(_Key(version, column), array)
         return loaded
 
-    def _keep(self, key: _Key, array: pa.Array) -> None:
+    def hashed(self, version: TableVersion, column: str) -> HashedColumn | None:
+        """The hashed form of a kept column, made once the column has been joined often enough to be worth it."""
+        key, plain = _Key(version, column, hashed=True), _Key(version, column)
+        with self._lock:
+            found: HashedColumn | None = self._kept.get(key)
+            array = self._kept.get(plain)
+            if found is not None:
+                self._kept.move_to_end(key)
+                return found
+            self._uses[plain] = self._uses.get(plain, 0) + 1
+            if array is None or self._uses[plain] <= _USES_BEFORE_HASHED:
+                return None
+        made = HashedColumn(array)
+        self._keep(key, made)
+        return made
+
+    def is_hashed(self, version: TableVersion, column: str) -> bool:
+        return _Key(version, column, hashed=True) in self._kept
+
+    def _keep(self, key: _Key, array: pa.Array | HashedColumn) -> None:
         if array.nbytes > self.max_bytes:
             return
         with self._lock:
@@ -64,12 +90,14 @@ class ColumnCache:
             self._bytes += array.nbytes - (replaced.nbytes if replaced is not None else 0)
             self._kept[key] = array
             while self._bytes > self.max_bytes:
-                _, dropped = self._kept.popitem(last=False)
+                gone, dropped = self._kept.popitem(last=False)
                 self._bytes -= dropped.nbytes
+                self._uses.pop(gone, None)
 
     def clear(self) -> None:
         with self._lock:
             self._kept.clear()
+            self._uses.clear()
             self._bytes = 0
 
 

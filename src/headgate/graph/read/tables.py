@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from lance import LanceDataset
 
 
+_BYTES_PER_ID = 32
+"""A guess at the length of an id with its offset."""
 _SCANNED_BESIDES = 100_000
 """Rows outside an index are scanned at each lookup; so many take a few milliseconds."""
 
@@ -43,6 +45,8 @@ class Costs:
     cold_rows_per_key: int = 5_000
     warm_rows_per_key: int = 25_000
     most_keys: int = 1_024
+    most_probed_if_hashed: int = 8
+    """With the column hashed a join costs the same few milliseconds whatever its size."""
 
     def most_probed(self, rows: int, *, warm: bool) -> int:
         """The most keys worth probing one by one in a table of so many rows."""
@@ -85,7 +89,10 @@ class Tables:
         table = self._table(name)
         if column not in table.indexed:
             return Way.JOIN
-        warm = self.cache.find(self.source.cache_key(name), (column,)) is not None
+        version = self.source.cache_key(name)
+        if self.cache.is_hashed(version, column):
+            return Way.INDEX if keys <= self.costs.most_probed_if_hashed else Way.JOIN
+        warm = self.cache.find(version, (column,)) is not None
         return Way.INDEX if keys <= self.costs.most_probed(table.rows, warm=warm) else Way.JOIN
 
     def scan(self, name: str, columns: Iterable[str], where: Predicate = TRUE) -> pa.Table:
@@ -135,16 +142,40 @@ class Tables:
     def _join(
         self, name: str, column: str, keys: pa.Array, columns: tuple[str, ...], where: Predicate
     ) -> tuple[np.ndarray[Any, Any], pa.Table]:
-        if where == TRUE and set(columns) <= set(RESERVED_COLUMNS):
-            kept = self.cached(name, tuple(dict.fromkeys((column, *columns))))
-            places = pc.index_in(kept[column], value_set=keys.cast(kept[column].type))
-            rows = pc.indices_nonzero(pc.is_valid(places))
-            found = {item: kept[item].take(rows) for item in columns}
-            return places.take(rows).to_numpy().astype(np.int64), pa.table(found)
-        table = self.scan(name, (*columns, column), where)
-        places = pc.index_in(_flat(table[column]), value_set=keys)
-        rows = pc.indices_nonzero(pc.is_valid(places))
-        return places.take(rows).to_numpy().astype(np.int64), table.select(list(columns)).take(rows)
+        kept_columns = tuple(dict.fromkeys((column, *columns)))
+        if where == TRUE and set(columns) <= set(RESERVED_COLUMNS) and self._fits(name, kept_columns):
+            kept = self.cached(name, kept_columns)
+            hashed = self.cache.hashed(self.source.cache_key(name), column)
+            if hashed is not None:
+                found_rows, found_places = hashed.find(keys)
+                rows = pa.array(found_rows)
+            else:
+                places = pc.index_in(kept[column], value_set=keys.cast(kept[column].type))
+                rows = pc.indices_nonzero(pc.is_valid(places))
+                found_places = places.take(rows).to_numpy().astype(np.int64)
+            return found_places, pa.table({item: kept[item].take(rows) for item in columns})
+        return self._join_batches(name, column, keys, columns, where)
+
+    def _fits(self, name: str, columns: tuple[str, ...]) -> bool:
+        """Whether whole columns of ids can be kept without pushing everything else out."""
+        return self.rows(name) * len(columns) * _BYTES_PER_ID <= self.cache.max_bytes
+
+    def _join_batches(
+        self, name: str, column: str, keys: pa.Array, columns: tuple[str, ...], where: Predicate
+    ) -> tuple[np.ndarray[Any, Any], pa.Table]:
+        """The join batch by batch: no more than what is found is held, however large the table or its values."""
+        read = list(dict.fromkeys((*columns, column)))
+        dataset = self._table(name).dataset
+        places: list[np.ndarray[Any, Any]] = [np.empty(0, np.int64)]
+        found: list[pa.RecordBatch] = []
+        for batch in dataset.to_batches(columns=read, filter=lance_sql(where)):
+            matched = pc.index_in(batch.column(column), value_set=keys)
+            rows = pc.indices_nonzero(pc.is_valid(matched))
+            if len(rows):
+                places.append(matched.take(rows).to_numpy().astype(np.int64))
+                found.append(batch.select(list(columns)).take(rows))
+        schema = pa.schema([dataset.schema.field(item) for item in columns])
+        return np.concatenate(places), pa.Table.from_batches(found, schema)
 
     def _table(self, name: str) -> _Table:
         if name not in self._opened:
