@@ -104,7 +104,8 @@ class LakeStore:
             self._block.input_ref,
             into=into,
             prefix=prefix,
-            selects=lambda path: self._selection.takes(f"{self._spec.prefix}{path}"),
+            # An object whose key is the prefix without its slash is not below it.
+            selects=lambda path: bool(path) and self._selection.takes(f"{self._spec.prefix}{path}"),
         )
         files = {below.key(path): recorded for path, recorded in below.files.items()} if prefix else below.files
         self._baseline = replace(below, prefix="", files=files)

@@ -316,3 +316,44 @@ def test_keys_that_differ_in_case_are_two_files_where_the_disk_can(kit: Kit) -> 
     report = kit.run(WRITE, kit.submit(WRITE, ref=kit.head()))
     assert report.ok, report.reason
     assert kit.files()["A.txt"] == b"A"
+
+
+def test_a_read_only_task_that_leaves_a_link_is_warned_and_completes(kit: Kit) -> None:
+    report = kit.run(declared(body_that(make_symlink), workspace=WorkspaceSpec(read_only=True)))
+    assert report.ok, report.reason
+    assert "link" in report.warnings[0]
+
+
+def test_a_locked_lake_fails_the_attempt_and_the_retry_publishes(kit: Kit) -> None:
+    import sqlite3
+
+    from tests.unit.attempts.kit import at
+
+    from headgate.lake import EmbeddedLake
+
+    impatient = EmbeddedLake(kit.folder / "lake", busy_seconds=0.05)
+    holder = sqlite3.connect(kit.folder / "lake/lake.db", isolation_level=None)
+    attempt = kit.submit(WRITE)
+    with at(Failpoint.ATTEMPT_AFTER_BODY, lambda: holder.execute("BEGIN IMMEDIATE")):
+        report = kit.with_parts(stores={"workspace": lake_opener(lambda block: impatient)}).run(WRITE, attempt)
+    holder.close()
+    impatient.close()
+    assert (report.status, str(report.phase)) == (FAILED, "stage")
+    assert "locked by another process" in report.reason
+    assert kit.run(WRITE, kit.poll(WRITE)).ok
+
+
+def test_a_damaged_orchestrator_database_publishes_nothing(kit: Kit) -> None:
+    """Invariant 2: an orchestrator that cannot answer fails the fence."""
+    attempt = kit.submit(WRITE)
+    kit.orchestrator.close()
+    path = kit.folder / "orchestrator.db"
+    size = path.stat().st_size
+    path.write_bytes(b"damaged" * (size // 7 + 1))
+    for name in ("orchestrator.db-wal", "orchestrator.db-shm"):
+        (kit.folder / name).unlink(missing_ok=True)
+    report = kit.run(WRITE, attempt)
+    assert report.status is None
+    assert "damaged" in report.reason
+    assert kit.head() == kit.input_ref
+    kit.assert_nothing_left()
