@@ -11,6 +11,8 @@ from tests.docs.examples import ROOT, Page, matches, split_console
 PAGES = [
     "README.md",
     "docs/guide/writing-tasks.md",
+    "docs/guide/running.md",
+    "docs/guide/attempts.md",
     "docs/guide/graph-schema.md",
     "docs/guide/graph-queries.md",
     "docs/operations/looking-after.md",
