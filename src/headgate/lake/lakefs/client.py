@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import IO, Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -70,21 +71,21 @@ class Client:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
+        self.name = endpoint.name
         self.requests = 0
         self._counting = threading.Lock()
-        self._root = endpoint.name + API
+        self._root = urlsplit(self.name).path + API
+        self._limits = self._timeout(None)
         self._headers = {
             **urllib3.make_headers(basic_auth=f"{endpoint.access_key_id}:{endpoint.secret_access_key}"),
             "User-Agent": f"headgate/{__version__}",
         }
-        self._pool = urllib3.PoolManager(num_pools=4, maxsize=POOL, block=False, retries=False)
-
-    @property
-    def name(self) -> str:
-        return self.endpoint.name
+        self._server = urllib3.connection_from_url(self.name, maxsize=POOL, block=False)
+        self._elsewhere = urllib3.PoolManager(maxsize=POOL, block=False)
 
     def close(self) -> None:
-        self._pool.clear()
+        self._server.close()
+        self._elsewhere.clear()
 
     def call(
         self,
@@ -135,57 +136,65 @@ class Client:
         self, *path: str, query: Mapping[str, str | int | bool], doing: str, kind: str, name: str
     ) -> Iterator[urllib3.BaseHTTPResponse]:
         """The body of a GET, unread; every fault while it is read is `Transient`."""
-        got = self._streamed("GET", self._url(path, query), self._headers)
+        with self._faults("GET"):
+            got = self._server.urlopen(
+                "GET",
+                self._url(path, query),
+                headers=self._headers,
+                timeout=self._limits,
+                preload_content=False,
+                redirect=False,
+                retries=False,
+            )
         with self._reading(got, doing=doing, kind=kind, name=name):
             yield got
 
     @contextmanager
     def stream_from(self, url: str, *, doing: str) -> Iterator[urllib3.BaseHTTPResponse]:
         """The body of a presigned URL: our keys are not sent along."""
-        got = self._streamed("GET", url, {})
+        with self._faults("GET"):
+            got = self._elsewhere.request(
+                "GET", url, timeout=self._limits, preload_content=False, redirect=False, retries=False
+            )
         with self._reading(got, doing=doing, kind="object", name=""):
             yield got
 
-    def put_to(self, url: str, body: IO[bytes], *, size: int, headers: Mapping[str, str] | None = None) -> Answer:
+    def put_to(self, url: str, body: IO[bytes], *, size: int) -> Answer:
         """Upload to a presigned URL: our keys are not sent along."""
-        sent = {"Content-Length": str(size), **(headers or {})}
-        got = self._send("PUT", url, body, sent, None, ours=False)
+        with self._faults("PUT"):
+            got = self._elsewhere.request(
+                "PUT",
+                url,
+                body=body,
+                headers={"Content-Length": str(size)},
+                timeout=self._limits,
+                redirect=False,
+                retries=False,
+            )
         return Answer(status=got.status, body=got.data, headers=got.headers)
 
     # ---------------------------------------------------------------------------------------------------------------
     def _url(self, path: tuple[str, ...], query: Mapping[str, str | int | bool] | None) -> str:
         shown = {k: str(v).lower() if isinstance(v, bool) else v for k, v in (query or {}).items()}
-        tail = f"?{urlencode(shown)}" if shown else ""
-        return "/".join([self._root, *(quote(part, safe="") for part in path)]) + tail
+        return f"{self._root}{_joined(path)}" + (f"?{urlencode(shown)}" if shown else "")
+
+    def _timeout(self, read: float | None) -> urllib3.Timeout:
+        return urllib3.Timeout(
+            connect=self.endpoint.connect_timeout, read=self.endpoint.read_timeout if read is None else read
+        )
 
     def _send(
-        self,
-        method: str,
-        url: str,
-        body: bytes | IO[bytes] | None,
-        headers: Mapping[str, str],
-        timeout: float | None,
-        *,
-        ours: bool = True,
+        self, method: str, url: str, body: bytes | IO[bytes] | None, headers: Mapping[str, str], timeout: float | None
     ) -> urllib3.BaseHTTPResponse:
-        limits = urllib3.Timeout(
-            connect=self.endpoint.connect_timeout, read=self.endpoint.read_timeout if timeout is None else timeout
-        )
         with self._faults(method):
-            return self._pool.request(
+            return self._server.urlopen(
                 method,
                 url,
                 body=body,
-                headers={**(self._headers if ours else {}), **headers},
-                timeout=limits,
+                headers={**self._headers, **headers} if headers else self._headers,
+                timeout=self._limits if timeout is None else self._timeout(timeout),
                 redirect=False,
-            )
-
-    def _streamed(self, method: str, url: str, headers: Mapping[str, str]) -> urllib3.BaseHTTPResponse:
-        limits = urllib3.Timeout(connect=self.endpoint.connect_timeout, read=self.endpoint.read_timeout)
-        with self._faults(method):
-            return self._pool.request(
-                method, url, headers=dict(headers), timeout=limits, preload_content=False, redirect=False
+                retries=False,
             )
 
     @contextmanager
@@ -195,7 +204,7 @@ class Client:
             if got.status not in (200, 206):
                 answer = Answer(status=got.status, body=got.read(), headers=got.headers)
                 raise error_of(answer, doing=doing, server=self.name, kind=kind, name=name)
-            with self._faults("GET", counted=False):
+            with self._faults("GET", counts=False):
                 yield
             whole = True
         finally:
@@ -205,8 +214,8 @@ class Client:
                 got.close()
 
     @contextmanager
-    def _faults(self, method: str, *, counted: bool = True) -> Iterator[None]:
-        if counted:
+    def _faults(self, method: str, *, counts: bool = True) -> Iterator[None]:
+        if counts:
             with self._counting:
                 self.requests += 1
         try:
@@ -221,3 +230,8 @@ class Client:
                 message=f"{self.name} did not answer a {method}: {type(fault).__name__}",
                 hint="the server is slow or was stopped: look at it, then try again",
             ) from fault
+
+
+@lru_cache(maxsize=1024)
+def _joined(path: tuple[str, ...]) -> str:
+    return "".join(f"/{quote(part, safe='')}" for part in path)

@@ -201,8 +201,9 @@ class LakeFSLake:
         _check_ref(ref)
         found = self._cache.fetch(self._place(repository), item, into=into) if self._cache is not None else None
         if found is None:
-            found = self._objects.fetch(repository, ref, item, into=into)
-            self._keep(repository, item, LocalFile(Path(into), found.stat), found.digest)
+            found, data = self._objects.fetch(repository, ref, item, into=into)
+            source = data if data is not None else LocalFile(Path(into), found.stat)
+            self._keep(repository, item, source, found.digest)
         return found
 
     def _keep(self, repository: str, item: LakeObject, source: Source, digest: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import re
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 import urllib3
-from blake3 import blake3
 
 from headgate.errors import StoreDamaged, Transient
 from headgate.lake.blobs import changed_meanwhile
@@ -21,6 +19,7 @@ from headgate.lake.files import CHUNK
 from headgate.lake.interface import Fetched, FileStat, LakeObject, LocalFile, Source
 from headgate.lake.lakefs.answers import error_of
 from headgate.lake.lakefs.api import Api
+from headgate.lake.lakefs.digests import Digested, RunningDigest, digest
 
 PRESIGN_FROM = 8 << 20
 """Objects of this size and more go to and from the block store itself: below, the extra requests cost more."""
@@ -47,44 +46,48 @@ class Objects:
         ) as got:
             yield io.BufferedReader(cast(io.RawIOBase, got), CHUNK)
 
-    def fetch(self, repository: str, ref: str, item: LakeObject, *, into: Path | str) -> Fetched:
-        """Write one object to a new file. A transfer that breaks off is begun again, a few times."""
+    def fetch(self, repository: str, ref: str, item: LakeObject, *, into: Path | str) -> tuple[Fetched, bytes | None]:
+        """Write one object to a new file; with its bytes if they were few enough to be held at once."""
         out = _create(into)
         try:
-            for number in range(1, _TRIES + 1):
-                try:
-                    return self._fetch(repository, ref, item, out, into)
-                except Transient:
-                    if number == _TRIES:
-                        raise
-                    os.ftruncate(out, 0)
-                    os.lseek(out, 0, os.SEEK_SET)
+            if item.size <= CHUNK:
+                data = self._read(repository, ref, item)
+                _check_bytes(ref, item, got := digest(data))
+                with disk_faults(into, "write"):
+                    _write_all(out, data)
+                return Fetched(FileStat.of(os.fstat(out)), got.blake3), data
+            return self._fetch_large(repository, ref, item, out, into), None
         except BaseException:
             Path(into).unlink()
             raise
         finally:
             os.close(out)
+
+    def _read(self, repository: str, ref: str, item: LakeObject) -> bytes:
+        return self._api.read_object(repository, ref, item.path)
+
+    def _fetch_large(self, repository: str, ref: str, item: LakeObject, out: int, into: Path | str) -> Fetched:
+        """A transfer that breaks off is begun again, a few times."""
+        for number in range(1, _TRIES + 1):
+            try:
+                return self._stream_to(repository, ref, item, out, into)
+            except Transient:
+                if number == _TRIES:
+                    raise
+                os.ftruncate(out, 0)
+                os.lseek(out, 0, os.SEEK_SET)
         raise AssertionError("unreachable")
 
-    def _fetch(self, repository: str, ref: str, item: LakeObject, out: int, into: Path | str) -> Fetched:
-        md5, digest, size = hashlib.md5(usedforsecurity=False), blake3(), 0
-        checked = _MD5.fullmatch(item.checksum) is not None
-        with self._stream(repository, ref, item) as got:
-            while data := got.read(CHUNK):
-                size += len(data)
-                digest.update(data)
-                if checked:
-                    md5.update(data)
-                with disk_faults(into, "write"):
-                    _write_all(out, data)
-        if size != item.size or (checked and md5.hexdigest() != item.checksum):
-            raise StoreDamaged(
-                message=f"the bytes of {item.path} at {ref} are not those that lakeFS lists: {size} bytes, not "
-                f"{item.size}, or another checksum",
-                hint="look at the object in lakeFS and at what lies between here and its block store",
-                damaged=(item.path,),
-            )
-        return Fetched(FileStat.of(os.fstat(out)), digest.hexdigest())
+    def _stream_to(self, repository: str, ref: str, item: LakeObject, out: int, into: Path | str) -> Fetched:
+        with RunningDigest() as running:
+            with self._stream(repository, ref, item) as got:
+                while data := got.read(CHUNK):
+                    running.feed(data)
+                    with disk_faults(into, "write"):
+                        _write_all(out, data)
+            digests = running.result()
+        _check_bytes(ref, item, digests)
+        return Fetched(FileStat.of(os.fstat(out)), digests.blake3)
 
     @contextmanager
     def _stream(self, repository: str, ref: str, item: LakeObject) -> Iterator[urllib3.BaseHTTPResponse]:
@@ -156,6 +159,18 @@ def _seen(path: str, source: LocalFile, file: BinaryIO | IO[bytes]) -> FileStat:
 def _check_same(path: str, file: BinaryIO | IO[bytes], before: FileStat, read: int) -> None:
     if FileStat.of(os.fstat(file.fileno())) != before or read != before.size:
         raise changed_meanwhile(path)
+
+
+def _check_bytes(ref: str, item: LakeObject, got: Digested) -> None:
+    """Where the checksum is no plain MD5, as of an object uploaded in parts, only the size can be compared."""
+    plain = _MD5.fullmatch(item.checksum) is not None
+    if got.size != item.size or (plain and got.md5 != item.checksum):
+        raise StoreDamaged(
+            message=f"the bytes of {item.path} at {ref} are not those that lakeFS lists: {got.size} bytes with "
+            f"{got.md5}, not {item.size} with {item.checksum}",
+            hint="look at the object in lakeFS and at what lies between here and its block store",
+            damaged=(item.path,),
+        )
 
 
 def _create(path: Path | str) -> int:
