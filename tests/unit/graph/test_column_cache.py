@@ -62,7 +62,7 @@ def test_cleared_is_empty() -> None:
 
 
 def test_a_column_is_hashed_once_it_has_been_joined_often_and_goes_with_the_rest() -> None:
-    cache = ColumnCache()
+    cache = ColumnCache(hashed_from=1_000)
     texts = pa.table({"src": [f"n{number % 50}" for number in range(1_000)]})
     cache.columns(FIRST, ("src",), lambda _: texts)
     hashed = [cache.hashed(FIRST, "src") for _ in range(6)]

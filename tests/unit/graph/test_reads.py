@@ -335,7 +335,7 @@ def compare_with_meaning(rows: Rows, queries: Asked, *, indexed: bool) -> None:
     checked = [(text, read_of(text, "$who: String, $low: I32?"), given) for text, given in queries]
     with TemporaryDirectory() as folder, warnings.catch_warnings():
         graph = write_tables(Path(folder), SCHEMA, rows, indexed=indexed)
-        kept, none = ColumnCache(), ColumnCache(max_bytes=0)
+        kept, none = ColumnCache(hashed_from=0), ColumnCache(max_bytes=0)
         for text, read, given_values in checked:
             expected = shape(Naive(rows, {"who": None, "low": None, **given_values}).run(read))
             for way, cache in ((None, ColumnCache()), (Way.INDEX, ColumnCache()), (Way.JOIN, kept), (Way.JOIN, none)):

@@ -28,8 +28,10 @@ class _Key(NamedTuple):
 class ColumnCache:
     """The most recently used columns, up to so many bytes; threads may share it."""
 
-    def __init__(self, max_bytes: int = DEFAULT_BYTES) -> None:
+    def __init__(self, max_bytes: int = DEFAULT_BYTES, *, hashed_from: int = 200_000) -> None:
         self.max_bytes = max_bytes
+        self.hashed_from = hashed_from
+        """Columns with fewer rows are joined faster than keys are hashed."""
         self._kept: OrderedDict[_Key, Any] = OrderedDict()
         self._uses: dict[_Key, int] = {}
         self._bytes = 0
@@ -73,7 +75,7 @@ class ColumnCache:
                 self._kept.move_to_end(key)
                 return found
             self._uses[plain] = self._uses.get(plain, 0) + 1
-            if array is None or self._uses[plain] <= _USES_BEFORE_HASHED:
+            if array is None or len(array) < self.hashed_from or self._uses[plain] <= _USES_BEFORE_HASHED:
                 return None
         made = HashedColumn(array)
         self._keep(key, made)
