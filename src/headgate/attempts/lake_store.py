@@ -24,7 +24,7 @@ from headgate.errors import (
     Unsupported,
 )
 from headgate.failpoints import Failpoint, failpoint
-from headgate.lake.interface import Lake
+from headgate.lake.interface import STAGING_PREFIX, Lake
 from headgate.lake.publisher import Owner
 from headgate.lake.transfer import download
 from headgate.lake.workspace import Baseline, WorkspaceChanges, detect_changes
@@ -69,6 +69,11 @@ def lake_opener(lakes: Callable[[WorkspaceBlock], Lake]) -> StoreOpener:
             raise Unsupported(
                 message=f"task {request.declaration.name} takes its workspace as paths for Spark",
                 hint="run it on a worker with Spark",
+            )
+        if request.block.branch.startswith(STAGING_PREFIX):
+            raise InvalidInput(
+                message=f"the branch {request.block.branch!r} belongs to the runtime: nothing is published to it",
+                hint="name a branch of your own",
             )
         return LakeStore(lakes(request.block), request, request.block)
 
@@ -162,6 +167,7 @@ class LakeStore:
     def _make_branch(self, cleanup: Cleanup) -> None:
         """Create the execution's own branch at the input ref; owned from before it exists, as an answer may be lost."""
         staged = Staged(repository=self._block.repository, branch=self._branch, commit=self._block.input_ref)
+        cleanup.callback(failpoint, Failpoint.ATTEMPT_STAGING_DELETED)
         cleanup.later(f"delete the staging branch {staged.branch}", delete_staging_branch, self._lake, staged)
         self._lake.create_branch(staged.repository, staged.branch, at=self._block.input_ref)
 

@@ -126,6 +126,7 @@ def _work(runtime: Runtime, run: Run, cleanup: Cleanup) -> None:
             replace=_replace(runtime, declaration),
         )
         target.prepare(cleanup, run.decision)
+    failpoint(Failpoint.ATTEMPT_HEAD_READ)
     if run.decision.updates_head:
         with run.during(Phase.ATTEMPT_FENCE, "second attempt fence"):
             _check_wanted(run)

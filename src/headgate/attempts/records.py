@@ -25,6 +25,9 @@ log = logging.getLogger(__name__)
 _PUBLISHES_LOOKED_AT = 1000
 """The newest so many publishes of a task make its p50 and p99: older ones may be of another store."""
 
+KEPT_RECORDS = 100_000
+"""How many attempts `headgate gc` leaves on record."""
+
 MIGRATIONS = (
     """
     CREATE TABLE attempts (
@@ -289,6 +292,16 @@ class AttemptRecords:
         with self._db.read() as rows:
             found = rows.execute("SELECT * FROM rewinds ORDER BY at").fetchall()
         return [RewindRecord(**{**dict(row), "at": datetime.fromisoformat(row["at"])}) for row in found]
+
+    def prune(self, *, keep: int = KEPT_RECORDS) -> None:
+        """Forget all but the newest so many attempts and publishes."""
+        with self._db.write() as rows:
+            for table, time in (("attempts", "started_at"), ("publishes", "at")):
+                rows.execute(
+                    f"DELETE FROM {table} WHERE execution NOT IN"
+                    f" (SELECT execution FROM {table} ORDER BY {time} DESC LIMIT ?)",
+                    (keep,),
+                )
 
     def _put(self, statement: str, values: Sequence[object]) -> None:
         try:

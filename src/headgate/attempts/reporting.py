@@ -26,6 +26,7 @@ def report_completed(runtime: Runtime, run: Run, output: dict[str, Any]) -> None
     run.output = output
     with run.during(Phase.ATTEMPT_FENCE, "complete"):
         check_current(runtime.orchestrator, run.attempt.id)
+        failpoint(Failpoint.ATTEMPT_AFTER_LAST_FENCE)
         _insist(runtime, run, lambda: runtime.orchestrator.complete(run.attempt.id, output))
         now = _insist(runtime, run, lambda: runtime.orchestrator.current(run.attempt.id))
         if now.status != OrchestratorStatus.COMPLETED or not _same_refs(now.output, output):

@@ -211,12 +211,14 @@ class LocalOrchestrator:
 
     def tasks(self, *, workflow: str | None = None, running: bool = False) -> list[TaskRecord]:
         """Newest last; `running`: only those that are scheduled or in progress."""
+        conditions, values = ["1"], []
+        if workflow is not None:
+            conditions, values = ["t.workflow = ?"], [workflow]
+        if running:
+            conditions.append("t.status IN ('SCHEDULED', 'IN_PROGRESS')")
         with self._db.read() as rows:
-            found = rows.execute(
-                f"{_SELECT} WHERE (? IS NULL OR t.workflow = ?)"
-                " AND (NOT ? OR t.status IN ('SCHEDULED', 'IN_PROGRESS')) ORDER BY t.scheduled_at, t.id",
-                (workflow, workflow, running),
-            ).fetchall()
+            where = " AND ".join(conditions)
+            found = rows.execute(f"{_SELECT} WHERE {where} ORDER BY t.scheduled_at, t.id", values).fetchall()
         return [_record(row) for row in found]
 
     # ending

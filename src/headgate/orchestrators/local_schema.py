@@ -44,6 +44,7 @@ MIGRATIONS = (
     );
     CREATE INDEX tasks_waiting ON tasks (name, due_at) WHERE status = 'SCHEDULED';
     CREATE INDEX tasks_leased ON tasks (lease_until) WHERE status = 'IN_PROGRESS';
+    CREATE INDEX tasks_running ON tasks (scheduled_at) WHERE status IN ('SCHEDULED', 'IN_PROGRESS');
     CREATE INDEX tasks_of_workflow ON tasks (workflow, seq);
     CREATE TABLE task_logs (
         task_id TEXT NOT NULL REFERENCES tasks (id),

@@ -94,6 +94,7 @@ class Machine:
                     found.failed += more.failed
         if not dry_run:
             self.kept.prune()
+            self.records.prune()
         return found
 
     def _collect_on_server(self, store: OpenStore, *, unknown_after: timedelta, dry_run: bool) -> Reclaimed:

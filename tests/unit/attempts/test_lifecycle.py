@@ -117,3 +117,20 @@ def test_an_attempt_is_recorded_with_its_phases_and_its_publish(kit: Kit) -> Non
     assert times is not None
     assert times.count == 1
     assert kit.records.abandoned_publications() == []
+
+
+def test_old_records_are_forgotten(kit: Kit) -> None:
+    for text in ("one", "two", "three"):
+        newest = kit.run(WRITE, kit.submit(WRITE, ref=kit.head(), text=text))
+    kit.records.prune(keep=1)
+    assert [record.execution for record in kit.records.attempts()] == [newest.execution]
+    times = kit.records.publish_times(WRITE.name)
+    assert times is not None
+    assert times.count == 1
+
+
+def test_a_branch_of_the_runtime_is_no_target(kit: Kit) -> None:
+    kit.orchestrator.submit(WRITE.name, {"workspace": kit.block(branch="headgate-staging-x"), "params": {}})
+    report = kit.run(WRITE, kit.poll(WRITE))
+    assert report.status == "FAILED_WITH_TERMINAL_ERROR"
+    assert "belongs to the runtime" in report.reason
