@@ -15,10 +15,10 @@ from typing import BinaryIO
 
 from blake3 import blake3
 
-from headgate.errors import StoreDamaged, Transient
+from headgate.errors import StoreDamaged
 from headgate.failpoints import Failpoint, failpoint
 from headgate.lake.disk import DISK, Disk, disk_error, disk_faults
-from headgate.lake.files import CHUNK, WORKERS, clone, in_parallel, read_some
+from headgate.lake.files import CHUNK, WORKERS, changed_meanwhile, clone, in_parallel, read_some
 from headgate.lake.interface import FileStat, LocalFile, Progress, Source
 
 _BATCH = 32
@@ -155,7 +155,7 @@ class BlobStore:
                 _check_unchanged(name, source, before, fd, blob.size)
                 if on_blob is not None:
                     on_blob(blob)
-                if not self.has(blob):
+                if not self.has(blob) or self.check(blob) is not None:
                     return _Written(blob, temporary, out)
             except BaseException:
                 os.close(out)
@@ -169,7 +169,7 @@ class BlobStore:
         blob = Blob(blake3(data).hexdigest(), len(data))
         if on_blob is not None:
             on_blob(blob)
-        if self.has(blob):
+        if self.has(blob) and self._holds(blob, data):
             return blob
         with disk_faults(temporary, "write"):
             fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
@@ -180,6 +180,12 @@ class BlobStore:
                 _unlink_quietly(temporary)
                 raise
         return _Written(blob, temporary, fd)
+
+    def _holds(self, blob: Blob, data: bytes) -> bool:
+        """Whether the blob that is here has these bytes: one that was damaged is written again."""
+        with suppress(StoreDamaged, OSError), self.open(blob.checksum) as file:
+            return file.read(len(data) + 1) == data
+        return False
 
     def _stream(self, fd: int, out: int) -> Blob:
         """Clone where the file system can, and hash the clone, which nobody else can change; else hash and copy."""
@@ -302,13 +308,6 @@ def _check_unchanged(name: str, source: LocalFile, before: FileStat, fd: int, re
     after = FileStat.of(os.fstat(fd))
     if after != before or read != before.size:
         raise changed_meanwhile(name)
-
-
-def changed_meanwhile(name: str) -> Transient:
-    return Transient(
-        message=f"{name} changed while it was being staged",
-        hint="end threads and child processes that write files before the task returns",
-    )
 
 
 def missing(checksum: str) -> StoreDamaged:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from blake3 import blake3
 
+from headgate.errors import Transient
 from headgate.lake.disk import disk_faults
 
 WORKERS = 8
@@ -77,3 +78,10 @@ def in_parallel(work: Callable[[T], R], items: Sequence[T], *, workers: int = WO
             for future in futures:
                 future.cancel()
             raise
+
+
+def changed_meanwhile(name: str) -> Transient:
+    return Transient(
+        message=f"{name} changed while it was being staged",
+        hint="end threads and child processes that write files before the task returns",
+    )

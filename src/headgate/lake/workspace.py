@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
-from headgate.errors import InvalidInput, Problem
+from headgate.errors import HeadgateError, InvalidInput, Problem
 from headgate.lake.disk import disk_faults
-from headgate.lake.files import digest_of, in_parallel
+from headgate.lake.files import changed_meanwhile, digest_of, in_parallel
 from headgate.lake.interface import Change, ChangeKind, Changes, FileStat, LakeObject, LocalFile, Source
 from headgate.lake.paths import key_problem, normal_prefix
 from headgate.publication import Ref
@@ -120,12 +120,17 @@ def _files_of(root: Path, baseline: Baseline, selects: Selects | None) -> Iterat
         try:
             with os.scandir(f"{root}/{folder}" if folder else root) as scanned:
                 entries = list(scanned)
+        except FileNotFoundError:
+            raise _gone(folder) from None
         except PermissionError:
             problems.append(Problem(where=_shown(folder), message="the folder cannot be read", fix="make it readable"))
             continue
         for entry in entries:
             path = f"{folder}/{entry.name}" if folder else entry.name
-            stat = entry.stat(follow_symlinks=False)
+            try:
+                stat = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                raise _gone(path) from None
             if modes.S_ISDIR(stat.st_mode):
                 waiting.append(path)
             elif path in known and modes.S_ISREG(stat.st_mode):
@@ -135,6 +140,15 @@ def _files_of(root: Path, baseline: Baseline, selects: Selects | None) -> Iterat
             else:
                 yield path, FileStat.of(stat)
     _refuse(problems)
+
+
+def _gone(path: str) -> HeadgateError:
+    """What it means that something vanished while the workspace was looked through."""
+    if path:
+        return changed_meanwhile(_shown(path))
+    return InvalidInput(
+        message="the workspace's folder is gone", hint="let the task delete files in it, and leave the folder itself"
+    )
 
 
 def _problem(path: str, stat: os.stat_result, selects: Selects | None) -> Problem | None:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.lake.disks import HookedDisk
 
 from headgate.errors import NotFound
-from headgate.lake import Changes, EmbeddedLake
+from headgate.lake import Changes, EmbeddedLake, LocalFile
 from headgate.publication import Ref
 
 
@@ -72,10 +72,22 @@ class TestVerify:
         (damage,) = lake.verify().damage
         assert (damage.ref, damage.path, damage.checksum, damage.what) == (ref, "", root, what)
 
-    def test_putting_the_bytes_again_heals(self, lake: EmbeddedLake) -> None:
-        ref = put(lake, a=b"1")
-        blob_of(lake, ref, "a").unlink()
-        put(lake, other=b"1")
+    @pytest.mark.parametrize("data", [b"1", bytes(3_000_000)])
+    @pytest.mark.parametrize("missing", [True, False])
+    def test_putting_the_bytes_again_heals(
+        self, lake: EmbeddedLake, tmp_path: Path, data: bytes, missing: bool
+    ) -> None:
+        (tmp_path / "file").write_bytes(data)
+        source = LocalFile(tmp_path / "file")
+        ref = lake.commit("songs", "main", Changes(puts={"a": source}), message="m")
+        blob = blob_of(lake, ref, "a")
+        if missing:
+            blob.unlink()
+        else:
+            blob.chmod(0o644)
+            blob.write_bytes(b"x" * len(data))
+        assert not lake.verify().whole
+        lake.commit("songs", "main", Changes(puts={"other": source}), message="m")
         assert lake.verify().whole
 
 

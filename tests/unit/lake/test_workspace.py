@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 from pathlib import Path
 
@@ -258,6 +259,13 @@ class TestRefused:
         with pytest.raises(InvalidInput) as refused:
             detect_changes(root, baseline)
         assert [problem.where for problem in refused.value.problems] == ["link0", "link1", "link2", "pipe"]
+
+
+def test_a_workspace_whose_folder_is_gone(lake: EmbeddedLake, root: Path) -> None:
+    baseline = download(lake, "songs", commit(lake, a=b"1"), into=root)
+    shutil.rmtree(root)
+    with pytest.raises(InvalidInput, match="folder is gone"):
+        detect_changes(root, baseline)
 
 
 def test_empty_folders_and_modes_are_not_kept(lake: EmbeddedLake, root: Path) -> None:

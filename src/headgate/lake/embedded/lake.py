@@ -74,7 +74,8 @@ class EmbeddedLake:
         self.leases = Leases(self.folder / "leases", ids=ids)
         self._clock = clock
         self._committer = committer if committer is not None else _this_user()
-        if not (self.folder / DATABASE).exists():
+        made = not (self.folder / DATABASE).exists()
+        if made:
             if not create:
                 raise NotFound(
                     message=f"there is no lake in {self.folder}",
@@ -91,6 +92,8 @@ class EmbeddedLake:
             busy_seconds=busy_seconds,
         )
         self._durable = durable
+        if made:
+            disk.sync_folder(str(self.folder))  # the name of the database must last as well
         self._nodes = DatabaseNodes(self.database)
 
     def _create(self, disk: Disk) -> None:
@@ -359,11 +362,17 @@ class EmbeddedLake:
         publisher: Publisher | None = None,
         timeout: float | None = None,
     ) -> Ref:
-        with self.database.write(timeout=timeout) as connection:
+        with self.database.read() as connection:
             id_ = records.repository_id(connection, repository)
             theirs = records.commit_at(connection, id_, records.head(connection, id_, source))
             ours = records.commit_at(connection, id_, _expect(connection, id_, into, expected_head))
             built = self._merged(connection, id_, ours=ours, theirs=theirs)
+        with self.database.write(timeout=timeout) as connection:
+            head = records.head(connection, id_, source)  # gone: the merge was revoked
+            _expect(connection, id_, into, expected_head)
+            if head != theirs.ref:  # somebody committed there meanwhile; nobody can any more
+                theirs = records.commit_at(connection, id_, head)
+                built = self._merged(connection, id_, ours=ours, theirs=theirs)
             nothing = built.root == ours.root if squash else theirs.ref == ours.ref
             if nothing:
                 raise InvalidInput(

@@ -13,9 +13,8 @@ from typing import IO, BinaryIO, cast
 import urllib3
 
 from headgate.errors import StoreDamaged, Transient
-from headgate.lake.blobs import changed_meanwhile
 from headgate.lake.disk import disk_error, disk_faults
-from headgate.lake.files import CHUNK
+from headgate.lake.files import CHUNK, changed_meanwhile
 from headgate.lake.interface import Fetched, FileStat, LakeObject, LocalFile, Source
 from headgate.lake.lakefs.answers import error_of
 from headgate.lake.lakefs.api import Api
