@@ -25,6 +25,7 @@ from headgate.errors import (
     StoreDamaged,
     Transient,
 )
+from headgate.failpoints import Failpoint, failpoint
 
 BUSY_SECONDS = 30.0
 """How long a write waits for another process's transaction; those are short, so a longer wait means a stuck one."""
@@ -86,14 +87,19 @@ class Database:
             except BaseException:
                 connection.rollback()
                 raise
+        failpoint(Failpoint.DATABASE_COMMITTED)
 
     def _tune(self, connection: sqlite3.Connection, *, durable: bool, timeout: float | None) -> None:
         seconds = self._busy_seconds if timeout is None else timeout
-        wanted = ("FULL" if durable else "NORMAL", max(0, int(seconds * 1000)))
+        wanted = (self._synchronous(durable), max(0, int(seconds * 1000)))
         if getattr(self._local, "tuned", None) != wanted:
             connection.execute(f"PRAGMA synchronous = {wanted[0]}")
             connection.execute(f"PRAGMA busy_timeout = {wanted[1]}")
             self._local.tuned = wanted
+
+    def _synchronous(self, durable: bool) -> str:
+        # NORMAL still synchronises checkpoints, which a file that outlives nothing has no use for.
+        return "FULL" if durable else "NORMAL" if self._durable else "OFF"
 
     def _commit(self, connection: sqlite3.Connection) -> None:
         try:
@@ -125,7 +131,7 @@ class Database:
             with self._lock:
                 self._close_those_of_dead_threads()
                 self._opened.append((os.getpid(), threading.current_thread(), connection))
-            connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
+            connection.execute(f"PRAGMA synchronous = {self._synchronous(self._durable)}")
             connection.execute("PRAGMA foreign_keys = ON")
             self._local.connection, self._local.pid, self._local.tuned = connection, os.getpid(), None
         connection = self._local.connection

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from headgate.attempts.lake_store import Staged, delete_staging_branch
 from headgate.attempts.names import PREFIX, StagingName, parse
-from headgate.attempts.workspace import UNFINISHED, Marker, locked, remove_tree
+from headgate.attempts.workspace import UNFINISHED, Marker, locked, remove_tree, remove_workspace
 from headgate.clock import Clock
 from headgate.errors import HeadgateError
 from headgate.lake.interface import Branch, Lake
@@ -59,13 +59,19 @@ def reclaim_workspaces(
 
 
 def _reclaim_workspace(folder: Path, report: Reclaimed, *, dry_run: bool) -> None:
+    if not any(folder.iterdir()):
+        # Only a remover takes a marker out, and it does so last.
+        if not dry_run:
+            folder.rmdir()
+        report.removed.append(Found(kind="workspace", name=str(folder), reason="it is empty: its removal was cut off"))
+        return
     marker = Marker.read(folder)
     with locked(folder) as free:
         if not free:
             report.left.append(Found(kind="workspace", name=str(folder), reason=f"its worker lives: pid {marker.pid}"))
             return
         if not dry_run:
-            remove_tree(folder)
+            remove_workspace(folder)
     gone = f"its worker is gone: pid {marker.pid}, task {marker.task}"
     report.removed.append(Found(kind="workspace", name=str(folder), reason=gone))
 

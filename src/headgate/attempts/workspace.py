@@ -24,6 +24,7 @@ from pathlib import Path
 
 from headgate.attempts.cleanup import Cleanup
 from headgate.errors import InvalidSettings, NotFound, RecoveryRequired
+from headgate.failpoints import Failpoint, failpoint
 from headgate.lake.disk import disk_error
 from headgate.tasks.protocols import PolledAttempt
 
@@ -114,6 +115,7 @@ def open_workspace(
         root.mkdir(parents=True, exist_ok=True)
         unfinished.mkdir(0o700)
     cleanup.later(f"remove {unfinished}", remove_tree, unfinished)
+    failpoint(Failpoint.WORKSPACE_BEGUN)
     with disk_told(unfinished):
         # Not inherited by programs the body starts; a forked child that goes on does keep the lock, since it may
         # go on to use the files.
@@ -131,7 +133,7 @@ def open_workspace(
 def _disposed(workspace: LocalWorkspace, dispose: Callable[[LocalWorkspace], None] | None) -> None:
     if dispose is not None and workspace.folder.exists():
         dispose(workspace)
-    remove_tree(workspace.folder)
+    remove_workspace(workspace.folder)
 
 
 @contextmanager
@@ -152,6 +154,24 @@ def locked(folder: Path) -> Iterator[bool]:
         yield (folder / MARKER).exists()
     finally:
         os.close(fd)
+
+
+def remove_workspace(folder: Path) -> None:
+    """Remove a workspace whose lock is held, its marker last: what a killed remover leaves is found by it, or empty."""
+    if not folder.is_dir():
+        return
+    folder.chmod(stat.S_IRWXU)  # a body may have taken it away
+    for entry in folder.iterdir():
+        if entry.name == MARKER:
+            continue
+        if entry.is_dir():
+            remove_tree(entry)
+        else:
+            entry.unlink()
+        failpoint(Failpoint.WORKSPACE_HALF_REMOVED)
+    (folder / MARKER).unlink(missing_ok=True)
+    failpoint(Failpoint.WORKSPACE_HALF_REMOVED)
+    folder.rmdir()
 
 
 def remove_tree(path: Path) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from headgate.errors import AccessDenied, DiskFull, HeadgateError, Transient
+from headgate.failpoints import Failpoint, failpoint
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -25,12 +26,14 @@ class Disk:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
+        failpoint(Failpoint.DISK_CHANGED)
 
     def sync_file(self, fd: int) -> None:
         os.fsync(fd)
 
     def rename(self, old: str, new: str) -> None:
         os.rename(old, new)
+        failpoint(Failpoint.DISK_CHANGED)
 
     def sync_folder(self, path: str) -> None:
         """Make the names in a folder last: renames are lost in a power failure without it."""
@@ -42,6 +45,7 @@ class Disk:
 
     def unlink(self, path: str) -> None:
         os.unlink(path)
+        failpoint(Failpoint.DISK_CHANGED)
 
 
 class UnsyncedDisk(Disk):

@@ -68,9 +68,10 @@ class TaskRecord:
 class LocalOrchestrator:
     """Implements `Orchestrator` for one machine. Several processes may share the file."""
 
-    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK, ids: IdSource = ULIDS) -> None:
+    def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK, ids: IdSource = ULIDS, durable: bool = True) -> None:
+        """Open the file, or make it. Without `durable` nothing waits for the disk: for files a test throws away."""
         self._clock, self._ids = clock, ids
-        self._db = Database(path, what="the local orchestrator's database", migrations=MIGRATIONS)
+        self._db = Database(path, what="the local orchestrator's database", migrations=MIGRATIONS, durable=durable)
         with self._db.read() as rows:
             known = rows.execute("SELECT id FROM identity").fetchone()
         if known is None:

@@ -140,6 +140,24 @@ def test_a_workspace_with_a_damaged_marker_is_told_and_kept(kit: Kit, text: str)
     assert folder.exists()
 
 
+def test_a_workspace_whose_removal_was_cut_off_goes(kit: Kit) -> None:
+    """The marker is removed last: without it there is nothing else."""
+    folder = kit.runtime.options.workspace_root / "01SOMETHING"
+    folder.mkdir(parents=True)
+    assert [found.name for found in workspaces(kit, dry_run=True).removed] == [str(folder)]
+    assert folder.exists()
+    workspaces(kit)
+    assert not folder.exists()
+
+
+def test_a_folder_with_files_and_no_marker_is_told_and_kept(kit: Kit) -> None:
+    folder = kit.runtime.options.workspace_root / "mine"
+    folder.mkdir(parents=True)
+    (folder / "notes.txt").write_text("a person's")
+    assert "no workspace" in workspaces(kit).failed[0].reason
+    assert folder.exists()
+
+
 def test_an_unfinished_workspace_goes_when_it_is_old(kit: Kit) -> None:
     folder = kit.runtime.options.workspace_root / ".new-01SOMETHING"
     folder.mkdir(parents=True)

@@ -1,0 +1,70 @@
+"""Work in a child of this process, which may be killed at any point of it.
+
+The child is a fork: it starts in milliseconds and takes any function along. It must not share an open database with
+its parent, which closes its own first.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ended:
+    """How a child ended."""
+
+    killed: bool
+    answer: Any
+    """What its work returned; None if it was killed."""
+
+
+def run_in_child(work: Callable[[], Any]) -> Ended:
+    """Do `work` in a child and wait for it. What it returns comes back; what it raises fails here, with its traceback."""
+    reader, writer = os.pipe()
+    with warnings.catch_warnings():
+        # Other threads of a test run wait for input; the child uses nothing they could hold.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        pid = os.fork()
+    if pid == 0:
+        os.close(reader)
+        _be_the_child(work, writer)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        told = pipe.read()
+    _, status = os.waitpid(pid, 0)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
+        return Ended(killed=True, answer=None)
+    if not told:
+        raise AssertionError(f"the child ended without an answer: {os.waitstatus_to_exitcode(status)}")
+    answer, failure = pickle.loads(told)
+    if failure:
+        raise AssertionError(f"the child failed:\n{failure}")
+    return Ended(killed=False, answer=answer)
+
+
+def kill_this_process() -> NoReturn:
+    """The end, as the system sees it: nothing of this process runs after this."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
+
+
+def _be_the_child(work: Callable[[], Any], writer: int) -> NoReturn:
+    told = b""
+    try:
+        told = pickle.dumps((work(), ""))
+    except BaseException:
+        told = pickle.dumps((None, traceback.format_exc()))
+    finally:
+        try:
+            sys.stdout.flush()
+            os.write(writer, told)
+        finally:
+            os._exit(0)  # nothing that belongs to the parent may be finalised here

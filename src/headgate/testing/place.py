@@ -1,0 +1,183 @@
+"""A lake, a local orchestrator and all an attempt needs, in one folder that a test throws away.
+
+Nothing waits for the disk. Every test has a repository of its own in the lake, called a target here, so that one lake
+serves many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from headgate.attempts import AttemptOptions, AttemptReport, Runtime, lake_opener, run_attempt
+from headgate.attempts.gc import Reclaimed, reclaim_branches, reclaim_workspaces
+from headgate.attempts.kept import KeepFailed, KeepLimits
+from headgate.attempts.names import PREFIX
+from headgate.clock import SYSTEM_CLOCK, Clock
+from headgate.ids import ULIDS
+from headgate.lake import Changes, EmbeddedLake, LocalFile, Source
+from headgate.lake.interface import MAIN
+from headgate.orchestrators.local import LocalOrchestrator, RetryRule
+from headgate.publication import Ref
+from headgate.tasks import TaskDeclaration
+from headgate.tasks.protocols import PolledAttempt
+
+Files = Mapping[str, str | bytes] | Path
+"""What a test says a workspace holds: contents by path, or a folder."""
+
+_RETRIES = RetryRule(count=8, delay_seconds=0)
+"""As often as a test could want, at once."""
+
+
+@dataclass(frozen=True)
+class LaterClock:
+    """The system's clock, put forward: leases have run out by it."""
+
+    by: timedelta
+
+    def now(self) -> datetime:
+        return SYSTEM_CLOCK.now() + self.by
+
+    def monotonic(self) -> float:
+        return SYSTEM_CLOCK.monotonic()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """A repository with one branch that tasks publish to, and the commit a test began from."""
+
+    repository: str
+    input_ref: Ref
+
+    def block(self) -> dict[str, str]:
+        return {"repository": self.repository, "branch": MAIN, "ref_type": "commit", "ref": self.input_ref}
+
+
+@dataclass(frozen=True)
+class Place:
+    """The parts in `folder`, opened when first used and made where there are none. Use it as a context manager."""
+
+    folder: Path
+    clock: Clock = SYSTEM_CLOCK
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close what is open, so that a fork shares no database with its parent; the next use opens it again."""
+        for name in ("lake", "orchestrator"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+
+    @cached_property
+    def lake(self) -> EmbeddedLake:
+        return EmbeddedLake(self.folder / "lake", create=True, durable=False, clock=self.clock)
+
+    @cached_property
+    def orchestrator(self) -> LocalOrchestrator:
+        return LocalOrchestrator(self.folder / "orchestrator.db", clock=self.clock, durable=False)
+
+    @property
+    def workspace_root(self) -> Path:
+        return self.folder / "work"
+
+    @property
+    def runtime(self) -> Runtime:
+        return Runtime(
+            orchestrator=self.orchestrator,
+            stores={"workspace": lake_opener(lambda block: self.lake)},
+            options=AttemptOptions(workspace_root=self.workspace_root, keep=KeepLimits(mode=KeepFailed.NONE)),
+            clock=self.clock,
+        )
+
+    def later(self, **by: float) -> Place:
+        """The same folder, seen after some time."""
+        return Place(self.folder, LaterClock(timedelta(**by)))
+
+    # making and running
+    def new_target(self, files: Files | None = None) -> Target:
+        repository = f"test-{ULIDS.new().lower()}"
+        ref = self.lake.create_repository(repository)
+        target = Target(repository=repository, input_ref=ref)
+        return self.with_files(target, files) if files else target
+
+    def with_files(self, target: Target, files: Files) -> Target:
+        """The target with these files committed on top of what its branch has."""
+        puts = _sources(files)
+        ref = self.lake.commit(target.repository, MAIN, Changes(puts=puts), message="files of the test")
+        return Target(repository=target.repository, input_ref=ref)
+
+    def submit(self, declaration: TaskDeclaration, target: Target, params: BaseModel | Mapping[str, Any] | None) -> str:
+        """Start a workflow of this task on the target's input ref; its id."""
+        given = params.model_dump(mode="json", by_alias=True) if isinstance(params, BaseModel) else dict(params or {})
+        task_input: dict[str, Any] = {"params": given}
+        if declaration.workspace is not None:
+            task_input["workspace"] = target.block()
+        return self.orchestrator.submit(declaration.name, task_input, retry=_RETRIES).workflow
+
+    def poll(self, declaration: TaskDeclaration, workflow: str) -> PolledAttempt | None:
+        """The attempt that is due; None if the workflow is over."""
+        # A poll that finds a lease run out hands the task out again from that moment on: the next poll gets it.
+        found = self.orchestrator.poll(declaration.name, workflow=workflow)
+        return found or self.orchestrator.poll(declaration.name, workflow=workflow)
+
+    def run(self, declaration: TaskDeclaration, attempt: PolledAttempt) -> AttemptReport:
+        return run_attempt(self.runtime, declaration, attempt)
+
+    def collect_garbage(self, target: Target) -> Reclaimed:
+        """What `headgate gc` does, for this target's repository."""
+        found = reclaim_workspaces(self.workspace_root, clock=self.clock)
+        branches = reclaim_branches(self.lake, [target.repository], self.orchestrator, clock=self.clock)
+        found.removed += branches.removed
+        found.left += branches.left
+        found.failed += branches.failed
+        return found
+
+    def forget(self, target: Target) -> None:
+        """Take away all that the target's branch held: what is written once more is then written again."""
+        self.lake.delete_branch(target.repository, MAIN)
+        self.lake.gc()
+
+    # looking
+    def head(self, target: Target) -> Ref:
+        return self.lake.head(target.repository, MAIN).ref
+
+    def history(self, target: Target) -> tuple[Ref, ...]:
+        """The first-parent history of the branch, oldest first, from the input ref on; all of it if that is gone."""
+        found: list[Ref] = []
+        for commit in self.lake.log(target.repository, self.head(target)):
+            found.append(commit.ref)
+            if commit.ref == target.input_ref:
+                break
+        return tuple(reversed(found))
+
+    def files(self, target: Target, ref: Ref | None = None) -> dict[str, bytes]:
+        ref = ref or self.head(target)
+        found = {}
+        for item in self.lake.objects(target.repository, ref):
+            with self.lake.open(target.repository, ref, item.path) as stream:
+                found[item.path] = stream.read()
+        return found
+
+    def staging_branches(self, target: Target) -> list[str]:
+        return [branch.name for branch in self.lake.branches(target.repository, prefix=PREFIX)]
+
+    def workspaces(self) -> list[str]:
+        root = self.workspace_root
+        return sorted(entry.name for entry in root.iterdir()) if root.is_dir() else []
+
+
+def _sources(files: Files) -> dict[str, Source]:
+    if isinstance(files, Path):
+        found = sorted(path for path in files.rglob("*") if path.is_file())
+        return {path.relative_to(files).as_posix(): LocalFile(path) for path in found}
+    return {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
