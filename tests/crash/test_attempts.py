@@ -21,8 +21,12 @@ from headgate.testing.place import Place
 pytestmark = pytest.mark.slow
 
 NOT_WITHOUT_CHANGES = {Failpoint.ATTEMPT_STAGING_CREATED, Failpoint.ATTEMPT_HALF_UPLOADED}
-NOT_WITHOUT_UPDATE = {Failpoint.ATTEMPT_AFTER_SECOND_FENCE, Failpoint.ATTEMPT_PUBLISHED}
-NOT_WHEN_READING = NOT_WITHOUT_CHANGES | NOT_WITHOUT_UPDATE | {Failpoint.ATTEMPT_STAGED}
+NOT_WITHOUT_UPDATE = {
+    Failpoint.ATTEMPT_AFTER_SECOND_FENCE,
+    Failpoint.ATTEMPT_PUBLISHED,
+    Failpoint.ATTEMPT_STAGING_DELETED,
+}
+NOT_WHEN_READING = NOT_WITHOUT_CHANGES | NOT_WITHOUT_UPDATE | {Failpoint.ATTEMPT_STAGED, Failpoint.ATTEMPT_HEAD_READ}
 
 
 def windows_of(name: str, job: Job) -> set[Failpoint]:
