@@ -27,7 +27,7 @@ class Ended:
 
 
 def run_in_child(work: Callable[[], Any]) -> Ended:
-    """Do `work` in a child and wait for it. What it returns comes back; what it raises fails here, with its traceback."""
+    """Do `work` in a child and wait for it. What it returns comes back; what it raises fails here, told in full."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
         # Other threads of a test run wait for input; the child uses nothing they could hold.
