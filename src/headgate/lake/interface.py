@@ -7,7 +7,7 @@ parents and metadata. `headgate.testing.conformance` holds the suite an implemen
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -100,10 +100,10 @@ class Changes:
     """What a commit is to change: sources by the path they get, and paths to remove."""
 
     puts: Mapping[str, Source] = field(default_factory=dict)
-    deletes: Iterable[str] = ()
+    deletes: Collection[str] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.puts) or bool(tuple(self.deletes))
+        return bool(self.puts) or bool(self.deletes)
 
 
 Progress: TypeAlias = Callable[[int, int], None]
