@@ -27,6 +27,7 @@ CHECKS: tuple[str, ...] = (
     "headgate.cli.checks:java",
     "headgate.cli.checks:folders",
     "headgate.cli.checks:stores",
+    "headgate.cli.lakefs_checks:fences",
     "headgate.cli.checks:orchestrator",
 )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -18,7 +18,16 @@ app = typer.Typer()
 
 
 @app.command()
-def doctor(json: console.JsonFlag = False) -> None:
+def doctor(
+    json: console.JsonFlag = False,
+    role: Annotated[
+        Literal["reader", "author", "worker", "operator"] | None,
+        typer.Option("--as", help="Also try each right that this role needs on lakeFS."),
+    ] = None,
+    protocol: Annotated[
+        bool, typer.Option("--protocol", help="Also run every case of the publication protocol on lakeFS.")
+    ] = False,
+) -> None:
     """Tell what is there, what is missing and how to get it."""
     from headgate.cli.checks import Finding, State, examine
     from headgate.settings import Settings
@@ -34,6 +43,11 @@ def doctor(json: console.JsonFlag = False) -> None:
         findings.append(Finding(subject="headgate.toml", state=State.BROKEN, detail=told, fix=error.hint))
         settings = Settings()
     findings += examine(settings)
+    if role or protocol:
+        from headgate.cli import lakefs_checks
+
+        findings += lakefs_checks.rights(settings, role) if role else ()
+        findings += lakefs_checks.protocol(settings) if protocol else ()
 
     console.show_either(findings, as_json_text=json, draw=lambda: _drawn(findings))
     broken = [finding for finding in findings if finding.state is State.BROKEN]

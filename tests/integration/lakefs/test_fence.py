@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.integration.lakefs.conftest import Place, connect, make_place
 from tools.servers import Server
+from tools.servers.proxy import Fault, FaultProxy
 
 from headgate.cli.main import run
 from headgate.errors import (
@@ -24,6 +25,7 @@ from headgate.lake.interface import MAIN, Changes
 from headgate.lake.lakefs import LakeFSLake, hook
 from headgate.lake.lakefs.gate import GateRecord
 from headgate.lake.lakefs.installing import ORCHESTRATOR, HookState, Installing
+from headgate.lake.lakefs.proof import is_too_old
 from headgate.lake.opening import open_lakefs
 from headgate.lake.publisher import Owner
 from headgate.publication import Head, HeadStatus, Ref, Strength, judge_head
@@ -337,3 +339,75 @@ def test_the_fence_setting_takes_effect(
     lake: LakeFSLake
     with open_lakefs(load().settings) as lake:
         assert lake.strength(place.repository) is strength
+
+
+# -------------------------------------------------------------------------------------------------------------- doctor
+def findings(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
+    code = run(["doctor", "--json", *arguments])
+    return code, {found["subject"]: found for found in json.loads(capsys.readouterr().out)}
+
+
+def test_doctor_tells_version_fence_and_targets(
+    project: Path, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.lake.create_branch(place.repository, "old", at=place.first)
+    _, found = findings(capsys)
+    target = f"{place.repository}@main"
+    assert found["lakeFS"]["detail"].startswith("version 1.84.0")
+    assert found[f"fence of {place.repository}"]["state"] == "ok"
+    assert found[target]["fix"] == f"headgate fence install {target}"
+    assert "old" in found[f"branches of {place.repository}"]["detail"]
+    installing(place).install(MAIN)
+    place.lake.api.put_object(place.repository, MAIN, "left/over", b"x", size=1)
+    status = installing(place).status()
+    assert status.targets[0].dirty == ("left/over",)
+    code, found = findings(capsys)
+    assert code == 4
+    assert not [b.name for b in place.lake.branches(place.repository, prefix="headgate-probe-")]
+
+
+def test_doctor_runs_every_case_of_the_protocol(
+    project: Path, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, found = findings(capsys, "--protocol")
+    cases = {subject: told for subject, told in found.items() if subject.startswith(f"{place.repository}: ")}
+    assert len(cases) == 8
+    assert {told["state"] for told in cases.values()} == {"ok"}, cases
+    assert code == 0
+    assert [b.name for b in place.lake.branches(place.repository)] == [MAIN]
+    assert place.head() == place.first
+
+
+@pytest.mark.parametrize("role", ["reader", "author", "worker", "operator"])
+def test_doctor_tries_the_rights_of_a_role(
+    project: Path, place: Place, capsys: pytest.CaptureFixture[str], role: str
+) -> None:
+    code, found = findings(capsys, "--as", role)
+    rights = [told for subject, told in found.items() if subject.startswith(f"{place.repository}: ")]
+    assert {told["state"] for told in rights} == {"ok"}
+    assert code == 0
+    assert [b.name for b in place.lake.branches(place.repository)] == [MAIN]
+
+
+def test_doctor_names_the_right_that_is_refused(
+    project: Path,
+    place: Place,
+    proxy: FaultProxy,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HEADGATE_LAKEFS_ENDPOINT", proxy.url)
+    proxy.next("PUT", r"/hard_reset", Fault.ANSWER, status=403)
+    code, found = findings(capsys, "--as", "worker")
+    refused = [subject for subject, told in found.items() if told["state"] == "broken"]
+    assert refused == [f"{place.repository}: fs:RevertBranch"]
+    assert found[refused[0]]["fix"] == "grant fs:RevertBranch to the worker"
+    assert code == 4
+
+
+def test_a_server_that_is_too_old_is_refused() -> None:
+    assert is_too_old("1.83.0")
+    assert is_too_old("0.99.1")
+    assert not is_too_old("1.84.0")
+    assert not is_too_old("2.0.0")
+    assert not is_too_old("dev")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from contextlib import suppress
 
-from headgate.errors import HeadgateError
+from headgate.errors import HeadgateError, Unsupported
 from headgate.ids import ULIDS, IdSource
 from headgate.lake.lakefs import hook
 from headgate.lake.lakefs.answers import error_of
@@ -13,6 +14,9 @@ from headgate.lake.lakefs.api import Api
 from headgate.lake.lakefs.gate import ensure_gates_branch
 
 PROBE_PREFIX = "headgate-probe-"
+OLDEST = (1, 84)
+"""The oldest server on which the fence was tried."""
+
 _STALE = "0" * 64
 
 
@@ -29,6 +33,7 @@ class Proofs:
         key = (repository, hook.CHECKSUM)
         with self._lock:
             if key not in self._known:
+                check_version(self._api)
                 ensure_gates_branch(self._api, repository)
                 self._known[key] = prove(self._api, repository, ids=self._ids)
             return self._known[key]
@@ -37,6 +42,23 @@ class Proofs:
         """Try again on the next use: the server has been seen to merge without running the hook."""
         with self._lock:
             self._known.pop((repository, hook.CHECKSUM), None)
+
+
+def check_version(api: Api) -> str:
+    """The server's version; `Unsupported` if it is older than any the fence was tried on."""
+    version = api.facts().version
+    if is_too_old(version):
+        raise Unsupported(
+            message=f"{api.client.name} is lakeFS {version}; the fence needs {'.'.join(map(str, OLDEST))} or later",
+            hint="upgrade the server, or take the soft fence: lakefs.fence = 'soft'",
+        )
+    return version
+
+
+def is_too_old(version: str) -> bool:
+    """A version that is not a number, as of a server somebody built, is taken as new enough."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST
 
 
 def prove(api: Api, repository: str, *, ids: IdSource = ULIDS) -> bool:
