@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,7 +18,7 @@ from tests.unit.graph.tables import PlainTables, Rows, write_tables
 
 from headgate.errors import InvalidInput
 from headgate.graph.query.prepare import prepare_read
-from headgate.graph.query.read import CheckedRead
+from headgate.graph.query.read import CheckedRead, Ordering
 from headgate.graph.read.cache import ColumnCache
 from headgate.graph.read.execute import execute, profile
 from headgate.graph.read.tables import Costs, Tables, Way
@@ -341,9 +342,49 @@ def compare_with_meaning(rows: Rows, queries: Asked, *, indexed: bool) -> None:
             for way, cache in ((None, ColumnCache()), (Way.INDEX, ColumnCache()), (Way.JOIN, kept), (Way.JOIN, none)):
                 tables = Tables(graph, cache=cache, way=way)
                 assert shape(execute(graph, read, given_values, tables=tables).to_dicts()) == expected, (way, text)
+            check_order(graph, read, given_values, rows)
+
+
+def check_order(graph: PlainTables, read: CheckedRead, values: dict[str, Any], rows: Rows) -> None:
+    """The first two rows by one column are those with its two greatest values, whatever else they hold."""
+    if read.is_aggregate or read.distinct:
+        return
+    first = replace(read, order=(Ordering(output="c1", descending=True),), limit=2)
+    found = [row["c1"] for row in execute(graph, first, values).to_dicts()]
+    every = Naive(rows, {"who": None, "low": None, **values}).run(read)
+    assert found == sorted((row["c1"] for row in every), reverse=True)[:2]
 
 
 def test_no_shape_hides_a_difference() -> None:
     assert shape([{"a": 1}]) != shape([{"a": 2}])
     assert shape([{"a": 1}]) != shape([{"a": 1}, {"a": 1}])
     assert math.isclose(_plain(0.1 + 0.2), 0.3)
+
+
+@pytest.mark.parametrize(
+    ("body", "reads"),
+    [
+        ("match { $p: Person } return { count(*) as n }", ["count"]),
+        ("match { $p: Person $p.age > 30 } return { count($p) as n }", ["count where `age` > 30"]),
+        ("match { $p: Person $p.age > 30 } return { count($p.age) as n }", ["scan where `age` > 30"]),
+    ],
+)
+def test_a_count_of_rows_reads_none(graph: PlainTables, body: str, reads: list[str]) -> None:
+    read = read_of(body)
+    done = profile(graph, read)
+    assert [event.what for event in done.events] == reads
+    assert done.result.to_dicts() == Naive(ROWS, {}).run(read)
+
+
+def test_a_limit_alone_reads_no_more_rows_than_it_returns(graph: PlainTables) -> None:
+    done = profile(graph, read_of("match { $p: Person $p.age > 0 } return { $p } limit 2"))
+    assert [event.rows for event in done.events] == [2]
+    assert len(done.result) == 2
+
+
+def test_an_order_with_a_limit_fetches_the_kept_rows_only(graph: PlainTables) -> None:
+    read = read_of("match { $p: Person $p knows $f } return { $f, $p.name } order { $p.age desc, $f.name } limit 1")
+    done = profile(graph, read)
+    assert done.result.to_dicts()[0]["p.name"] == "dan"
+    assert done.result.to_dicts()[0]["f"]["age"] == 60
+    assert done.events[-1].keys == 1

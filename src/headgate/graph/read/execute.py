@@ -6,17 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from headgate.errors import InvalidInput, Problem
 from headgate.graph.query.parameters import bind_parameters
+from headgate.graph.query.predicate import all_of, bind, variables
 from headgate.graph.query.read import CheckedRead
 from headgate.graph.read.bindings import Bindings
 from headgate.graph.read.match import Matcher
-from headgate.graph.read.project import project
+from headgate.graph.read.project import first_in_order, project, sorts_first
 from headgate.graph.read.result import QueryResult
 from headgate.graph.read.source import TableSource
 from headgate.graph.read.tables import Event, Tables
 from headgate.graph.schema.arrow import arrow_schema
-from headgate.graph.schema.model import TableType
+from headgate.graph.schema.model import NodeType, TableType
 
 
 @dataclass(frozen=True)
@@ -48,11 +51,46 @@ def profile(
     """The result, with what was read to get it."""
     values = bind_parameters(read.name, read.parameters, params)
     limit = _limit(read, values)
+    tables = tables or Tables(source)
+    alone = _one_table(read)
+    if alone is not None and _only_counts(read):
+        where = all_of([bind(item, values) for item in read.match.where])
+        count = pa.array([tables.count(alone.name, where)], pa.int64())
+        table = pa.table({output.name: count for output in read.outputs})
+        table = table if limit is None else table.slice(0, limit)
+    else:
+        table = _matched(read, values, limit, tables, any_rows=alone is not None)
+    return Profile(QueryResult(table, source.commit), tuple(tables.events))
+
+
+def _matched(
+    read: CheckedRead, values: Mapping[str, Any], limit: int | None, tables: Tables, *, any_rows: bool
+) -> pa.Table:
+    """The result of the match; `any_rows` where its rows are those of one table, so that a limit can cut the scan."""
     types = dict(read.match.brought())
-    matcher = Matcher(tables or Tables(source), values, needed_columns(read, types))
-    rows = matcher.run(read.match, Bindings(), {})
-    table = project(read, rows, matcher, types, limit)
-    return Profile(QueryResult(table, source.commit), tuple(matcher.tables.events))
+    needed = needed_columns(read, types)
+    matcher = Matcher(tables, values, needed)
+    if any_rows and not (read.order or read.distinct or read.is_aggregate):
+        matcher.first_rows = limit
+    if not sorts_first(read, limit):
+        return project(read, matcher.run(read.match, Bindings(), {}), matcher, types, limit)
+    matcher.needed = {}
+    rows = first_in_order(read, matcher.run(read.match, Bindings(), {}), matcher, types, limit)
+    matcher.needed = needed
+    return project(read, rows, matcher, types, limit)
+
+
+def _one_table(read: CheckedRead) -> NodeType | None:
+    """The node type of a match that is one variable with conditions of its own and nothing else."""
+    match = read.match
+    if len(match.nodes) != 1 or match.steps or match.late or match.optional or match.absent:
+        return None
+    (name, node) = match.nodes[0]
+    return node if all(variables(item) == {name} for item in match.where) else None
+
+
+def _only_counts(read: CheckedRead) -> bool:
+    return all(output.function == "count" and output.column is None and not output.distinct for output in read.outputs)
 
 
 def needed_columns(read: CheckedRead, types: Mapping[str, TableType]) -> dict[str, tuple[str, ...]]:

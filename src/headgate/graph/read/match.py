@@ -28,7 +28,9 @@ class Matcher:
     values: Mapping[str, Any]
     """The parameters."""
     needed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Properties that will be returned, by variable: fetched along where a variable's rows are looked up anyway."""
+    """Properties that will be asked for, by variable: fetched along where a variable's rows are looked up anyway."""
+    first_rows: int | None = None
+    """Set where any so many rows of the one table that is scanned will do."""
 
     def run(self, match: Match, rows: Bindings, types: Mapping[str, TableType]) -> Bindings:
         """The rows extended by what the block binds; `types` are the variables bound around it."""
@@ -164,7 +166,9 @@ class _Block:
         fetch = ranks[first] <= Rank.INDEXED or not self._steps
         columns = self._matcher.needed.get(first, ()) if fetch else ()
         # With no row to extend, what the scan would find is of no use.
-        table = self._tables.scan(self._nodes[first].name, (ID, *columns), where if rows.count else FALSE)
+        wanted = where if rows.count else FALSE
+        limit = self._matcher.first_rows
+        table = self._tables.scan(self._nodes[first].name, (ID, *columns), wanted, limit=limit)
         crossed, places = rows.crossed(table.num_rows)
         values = {name: table[name].combine_chunks() for name in columns if name != ID}
         return crossed.with_variable(first, Bound(self._nodes[first].name, table[ID].combine_chunks(), places, values))

@@ -42,12 +42,37 @@ def project(
     return table.slice(0, limit) if limit is not None else table
 
 
+def sorts_first(read: CheckedRead, limit: int | None) -> bool:
+    """Whether the rows that are kept can be told by the order alone, before anything else is fetched."""
+    return limit is not None and bool(read.order) and not read.is_aggregate and not read.distinct
+
+
+def first_in_order(
+    read: CheckedRead, rows: Bindings, matcher: Matcher, types: Mapping[str, TableType], limit: int | None
+) -> Bindings:
+    """The first rows in the read's order; only what the order looks at is fetched."""
+    projection = _Projection(rows, matcher, types)
+    outputs = {output.name: output for output in read.outputs}
+    columns: dict[str, pa.Array] = {}
+    for at, order in enumerate(read.order):
+        name = f"{_HIDDEN}{at}" if order.column is not None else order.output
+        columns[name] = projection.property(order) if order.column is not None else projection.column(outputs[name])
+    numbered = pa.table({**columns, "row number": pa.array(np.arange(rows.count, dtype=np.int64))})
+    chosen = _ordered(numbered, read.order).slice(0, limit)["row number"].combine_chunks()
+    return projection.rows.take(chosen.to_numpy())
+
+
 class _Projection:
     def __init__(self, rows: Bindings, matcher: Matcher, types: Mapping[str, TableType]) -> None:
         self._rows = rows
         self._matcher = matcher
         self._types = types
         self._bound: dict[str, Bound] = dict(rows.variables)
+
+    @property
+    def rows(self) -> Bindings:
+        """The rows, with what was fetched for them."""
+        return replace(self._rows, variables=dict(self._bound))
 
     def column(self, output: Output) -> pa.Array:
         """An output that is no aggregate, for every row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _BYTES_PER_ID = 32
 """A guess at the length of an id with its offset."""
+_BATCH = 1 << 16
 _SCANNED_BESIDES = 100_000
 """Rows outside an index are scanned at each lookup; so many take a few milliseconds."""
 
@@ -95,12 +96,19 @@ class Tables:
         warm = self.cache.find(version, (column,)) is not None
         return Way.INDEX if keys <= self.costs.most_probed(table.rows, warm=warm) else Way.JOIN
 
-    def scan(self, name: str, columns: Iterable[str], where: Predicate = TRUE) -> pa.Table:
-        """The rows a condition holds for; the filter runs inside Lance, and uses its indices."""
+    def scan(self, name: str, columns: Iterable[str], where: Predicate = TRUE, *, limit: int | None = None) -> pa.Table:
+        """The rows a condition holds for, or so many of them; the filter runs inside Lance, and uses its indices."""
         wanted = list(dict.fromkeys(columns))
         sql = lance_sql(where)
-        found = self._table(name).dataset.to_table(columns=wanted, filter=sql)
+        found = self._table(name).dataset.to_table(columns=wanted, filter=sql, limit=limit)
         self.events.append(Event(name, f"scan where {sql}" if sql else "scan", 0, found.num_rows))
+        return found
+
+    def count(self, name: str, where: Predicate = TRUE) -> int:
+        """How many rows a condition holds for, without reading them where Lance knows."""
+        sql = lance_sql(where)
+        found = int(self._table(name).dataset.count_rows(filter=sql))
+        self.events.append(Event(name, f"count where {sql}" if sql else "count", 0, found))
         return found
 
     def cached(self, name: str, columns: tuple[str, ...]) -> dict[str, pa.Array]:
@@ -167,15 +175,14 @@ class Tables:
         read = list(dict.fromkeys((*columns, column)))
         dataset = self._table(name).dataset
         places: list[np.ndarray[Any, Any]] = [np.empty(0, np.int64)]
-        found: list[pa.RecordBatch] = []
-        for batch in dataset.to_batches(columns=read, filter=lance_sql(where)):
-            matched = pc.index_in(batch.column(column), value_set=keys)
+        found = [pa.schema([dataset.schema.field(item) for item in columns]).empty_table()]
+        # Each look-up hashes all the keys, so it should be for at least as many rows.
+        for table in _gathered(dataset.to_batches(columns=read, filter=lance_sql(where)), max(_BATCH, len(keys))):
+            matched = pc.index_in(_flat(table[column]), value_set=keys)
             rows = pc.indices_nonzero(pc.is_valid(matched))
-            if len(rows):
-                places.append(matched.take(rows).to_numpy().astype(np.int64))
-                found.append(batch.select(list(columns)).take(rows))
-        schema = pa.schema([dataset.schema.field(item) for item in columns])
-        return np.concatenate(places), pa.Table.from_batches(found, schema)
+            places.append(matched.take(rows).to_numpy().astype(np.int64))
+            found.append(table.select(list(columns)).take(rows))
+        return np.concatenate(places), pa.concat_tables(found)
 
     def _table(self, name: str) -> _Table:
         if name not in self._opened:
@@ -200,6 +207,18 @@ class _Table:
             for name in index.field_names
             if index.index_type == "BTree" and self.rows - index.num_rows_indexed <= _SCANNED_BESIDES
         )
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Table]:
+    """Batches put together to tables of at least so many rows; the last may have fewer."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(len(item) for item in waiting) >= rows:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
 
 
 def _places(values: pa.Array, keys: pa.Array) -> np.ndarray[Any, Any]:
