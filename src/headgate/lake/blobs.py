@@ -48,6 +48,7 @@ class BlobStore:
         self._blobs = str(folder / "blobs")
         self._incoming = str(folder / "incoming")
         self._disk = disk
+        self._clones = True
 
     def create(self) -> None:
         """Make the folders, all of them, so that no put has to make (and synchronise) one."""
@@ -233,7 +234,7 @@ class BlobStore:
         try:
             out = os.open(into, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             if small is not None:
-                self._disk.write(out, small)
+                self._place(small, fd, out)
             elif self._stream(fd, out) != blob:
                 raise damaged(blob.checksum)
             return FileStat.of(os.fstat(out))
@@ -246,6 +247,13 @@ class BlobStore:
         finally:
             if out >= 0:
                 os.close(out)
+
+    def _place(self, data: bytes, fd: int, out: int) -> None:
+        """Give a new file the bytes that were just read from `fd`; where files cannot be cloned, ask only once."""
+        if self._clones:
+            self._clones = clone(fd, out)
+        if not self._clones:
+            self._disk.write(out, data)
 
     # upkeep
     def check(self, blob: Blob) -> str | None:

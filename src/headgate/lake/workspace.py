@@ -26,6 +26,7 @@ Selects: TypeAlias = Callable[[str], bool]
 """Whether a path, relative to the workspace, is one the task reads and may write."""
 
 _SHOWN_PROBLEMS = 50
+_EFFECTIVE = os.access in os.supports_effective_ids
 
 
 class Recorded(NamedTuple):
@@ -171,7 +172,7 @@ def _problem(path: str, stat: os.stat_result, selects: Selects | None) -> Proble
 
 
 def _unreadable(path: str, source: Source) -> Problem | None:
-    if isinstance(source, LocalFile) and not os.access(source.path, os.R_OK):
+    if isinstance(source, LocalFile) and not os.access(source.path, os.R_OK, effective_ids=_EFFECTIVE):
         return Problem(where=_shown(path), message="it cannot be read", fix="make it readable before the task returns")
     return None
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -194,6 +197,27 @@ def test_what_was_left_out_is_never_read_changed_or_deleted(
     assert at_ref == expected
 
 
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder every user may look into; those of pytest are its user's alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Without the rights of root, who may read everything; any other user stays itself."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
 class TestRefused:
     """Invariant 9: what has no place in a lake is refused by name, and nothing is staged."""
 
@@ -245,12 +269,17 @@ class TestRefused:
         (root / "two\nlines").write_bytes(b"x")
         assert r"'two\nlines': it cannot be an object" in self.refused(root, baseline)
 
-    def test_unreadable_file(self, root: Path, baseline: Baseline) -> None:
-        if os.geteuid() == 0:
-            pytest.skip("root reads everything")
-        (root / "secret").write_bytes(b"x")
-        (root / "secret").chmod(0)
-        assert "secret: it cannot be read" in self.refused(root, baseline)
+    @pytest.mark.parametrize("what", ["file", "folder"])
+    def test_unreadable(self, baseline: Baseline, open_folder: Path, what: str) -> None:
+        (open_folder / "a").write_bytes(b"1")
+        (open_folder / "secret").mkdir()
+        (open_folder / "secret" / "file").write_bytes(b"x")
+        hidden = open_folder / "secret" / "file" if what == "file" else open_folder / "secret"
+        hidden.chmod(0)
+        with as_nobody():
+            told = self.refused(open_folder, baseline)
+        hidden.chmod(0o700)
+        assert ("secret/file: it cannot be read" if what == "file" else "secret: the folder cannot be read") in told
 
     def test_all_of_them_are_named_at_once(self, root: Path, baseline: Baseline) -> None:
         for number in range(3):
