@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
 
@@ -31,10 +31,10 @@ class GraphStore:
     manifest: Manifest
     tables: TableStore
     objects: SmallObjects
+    locks: Locks
     clock: Clock = SYSTEM_CLOCK
     ids: IdSource = ULIDS
     patience: Patience = Patience()
-    locks: Locks = field(default_factory=lambda: Locks())
 
     @property
     def sidecars(self) -> Sidecars:
@@ -52,6 +52,7 @@ class GraphStore:
             manifest=manifest,
             tables=TableStore(location),
             objects=open_objects(location),
+            locks=locks_of(location.uri),
             clock=clock,
             ids=ids,
             patience=patience or Patience(),
@@ -72,3 +73,13 @@ class Locks:
     def all_of(self, names: Mapping[str, object] | list[str]) -> list[Lock]:
         """The locks of several names, in the one order in which everybody takes them."""
         return [self.named(name) for name in sorted(set(names))]
+
+
+_of_graph: dict[str, Locks] = {}
+_guard = Lock()
+
+
+def locks_of(uri: str) -> Locks:
+    """The queues of a graph, shared by everything in this process that has it open."""
+    with _guard:
+        return _of_graph.setdefault(uri, Locks())

@@ -41,6 +41,7 @@ class Overlay:
 class _Source:
     def __init__(self, base: Base, pending: Pending, folder: Path) -> None:
         self._base = base
+        self._all = pending
         self._pending = pending.tables()
         self._revision = pending.revision
         self._folder = folder
@@ -69,6 +70,9 @@ class _Source:
 
     def _scratch(self, type_name: str, changed: PendingTable) -> LanceDataset:
         name = f"{type_name}-{self._revision}-{id(self)}"
+        if not self._base.store.location.is_local:
+            # A clone shares the stored files only where they are on the same disk: the rows are copied.
+            return scratch_image(self._folder, name, self._all.rows(changed.table))
         if changed.image:
             return scratch_image(self._folder, name, changed.added)
         gone = pa.concat_arrays([changed.deleted, changed.added[ID].combine_chunks()])

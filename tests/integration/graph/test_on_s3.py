@@ -1,0 +1,50 @@
+"""Mutations, transactions, concurrent writers and killed ones on S3, as on a folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from tests.unit.graph.conftest import ADD, names
+from tests.unit.graph.recovery.test_stopped_writers import KILLED, MIXED, POINTS, VISIBLE_AFTER_KILL
+from tests.unit.graph.write.test_concurrent import *  # noqa: F403
+from tests.unit.graph.write.test_mutations import *  # noqa: F403
+from tests.unit.graph.write.test_transactions import *  # noqa: F403
+
+import headgate.graph as hg
+from headgate.errors import AlreadyExists
+from headgate.failpoints import Failpoint
+from headgate.graph.storage import Location, open_objects
+
+pytestmark = pytest.mark.real
+
+
+def test_an_object_is_created_once(place: str) -> None:
+    objects = open_objects(Location.parse(place))
+    assert objects.put_if_absent("__recovery/main/a.json", b"first")
+    assert not objects.put_if_absent("__recovery/main/a.json", b"second")
+    assert objects.get("__recovery/main/a.json") == b"first"
+    (found,) = objects.list("__recovery/main")
+    assert found.name == "__recovery/main/a.json"
+    assert abs((objects.now() - found.modified).total_seconds()) < 60
+    objects.delete("__recovery/main/a.json")
+    objects.delete("__recovery/main/a.json")
+    assert objects.get("__recovery/main/a.json") is None
+    assert objects.list("__recovery") == []
+
+
+def test_one_of_two_graphs_at_one_place_is_made(place: str, graph: hg.Graph) -> None:
+    with pytest.raises(AlreadyExists):
+        hg.init(place, "node A { v: I64 @key }")
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_writer_is_rolled_forward_or_back(place: str, graph: hg.Graph, point: Failpoint) -> None:
+    graph.mutate(ADD, {"name": "old"})
+    killed = subprocess.run([sys.executable, "-c", KILLED, place, point.value, MIXED], capture_output=True, timeout=60)
+    assert killed.returncode == -9, killed.stderr.decode()
+    assert graph.mutate(ADD, {"name": "next"}).changed
+    visible = ["new"] if VISIBLE_AFTER_KILL[point] else []
+    assert names(graph) == sorted(["old", "next", *visible])
+    assert open_objects(Location.parse(place)).list("__recovery") == []
