@@ -64,11 +64,14 @@ class Sidecar:
     reads: Mapping[str, TableAt] = field(default_factory=dict)
     new_tables: tuple[TableRow, ...] = ()
     schema: SchemaRow | None = None
+    turn: int = 0
+    """Goes up where the store says that a name is taken and shows nothing under it."""
     format: int = FORMAT
 
     @property
     def name(self) -> str:
-        return f"{FOLDER}/{quote(self.branch, safe='')}/{self.base}.json"
+        turn = f"~{self.turn}" if self.turn else ""
+        return f"{FOLDER}/{quote(self.branch, safe='')}/{self.base}{turn}.json"
 
     @property
     def expected(self) -> dict[str, TableAt]:
@@ -144,6 +147,14 @@ class Sidecars:
                 raise
             return True
         return self._is_ours(sidecar)
+
+    def is_shown(self, sidecar: Sidecar) -> bool:
+        """Whether anything is under the name of a sidecar that could not be created.
+
+        An S3 gateway was seen to keep the metadata of a lost conditional put after the winner's object was deleted:
+        the name was taken for good, by nothing.
+        """
+        return self._objects.get(sidecar.name) is not None
 
     def _is_ours(self, sidecar: Sidecar) -> bool:
         data = self._objects.get(sidecar.name)

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from headgate.errors import Conflict, Contention, ExpectedHeadMismatch, ExpectedVersionMismatch, OutcomeUnknown
 from headgate.failpoints import Failpoint, failpoint
 from headgate.graph.manifest.publisher import Published, TableAt, find_publish, publish, version_mismatch
-from headgate.graph.manifest.rows import Commit, Head
+from headgate.graph.manifest.rows import Commit, Head, HeadMark
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.upkeep import keep_compact
 from headgate.graph.recovery.heal import heal
@@ -34,6 +35,8 @@ from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
 PREPARED_AGAIN = 20
 """How often an insert-only write that lost a race before any effect is prepared anew."""
 _LANDINGS = 20
+_UNSEEN = 3
+"""How often a name is found taken by nothing before the next one is tried. The lock is manners, not safety."""
 
 Prepare = Callable[[ManifestState], Prepared | None]
 
@@ -73,6 +76,7 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written
     waiting = _Waiting(store)
     prepared: Prepared | None = None
     times = 0
+    unseen: Counter[HeadMark] = Counter()
     while True:
         heal(store, request.branch)
         state = store.manifest.state()
@@ -91,7 +95,7 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written
             prepared = None
             waiting.moved()
             continue
-        sidecar = _sidecar(store, request, prepared, head)
+        sidecar = replace(_sidecar(store, request, prepared, head), turn=unseen[head.mark] // _UNSEEN)
         with store.locks.named(f"phases:{request.branch}"), at_work(sidecar.operation):
             if store.sidecars.create(sidecar):
                 failpoint(Failpoint.GRAPH_SIDECAR_CREATED)
@@ -99,6 +103,9 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written
                 if done is not None:
                     return done
                 continue
+        if not store.sidecars.is_shown(sidecar):
+            # Released just now, and then the head has moved; or never there, and then the name is of no use.
+            unseen[head.mark] += 1
         waiting.pause(f"another writer holds branch {request.branch}")
 
 
