@@ -15,6 +15,7 @@ PAGES = [
     "docs/guide/attempts.md",
     "docs/guide/graph-schema.md",
     "docs/guide/graph-queries.md",
+    "docs/guide/graph-writes.md",
     "docs/operations/looking-after.md",
 ]
 
