@@ -16,7 +16,6 @@ from typing import BinaryIO
 from blake3 import blake3
 
 from headgate.errors import StoreDamaged
-from headgate.failpoints import Failpoint, failpoint
 from headgate.lake.disk import DISK, Disk, disk_error, disk_faults
 from headgate.lake.files import CHUNK, WORKERS, changed_meanwhile, clone, in_parallel, read_some
 from headgate.lake.interface import FileStat, LocalFile, Progress, Source
@@ -121,7 +120,6 @@ class BlobStore:
                     blobs.append(item)
                 if progress is not None:
                     progress(1, blobs[-1].size)
-                failpoint(Failpoint.ATTEMPT_HALF_UPLOADED)
             with disk_faults(self._blobs, "synchronise a file in"):
                 for item in written:
                     self._disk.sync_file(item.fd)

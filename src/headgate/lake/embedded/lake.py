@@ -18,6 +18,7 @@ from typing import BinaryIO, Self
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.database import BUSY_SECONDS, Database
 from headgate.errors import AlreadyExists, ExpectedHeadMismatch, InvalidInput, NotFound, StoreDamaged
+from headgate.failpoints import Failpoint, failpoint
 from headgate.ids import ULIDS, IdSource
 from headgate.lake.blobs import Blob, BlobStore
 from headgate.lake.disk import DISK, Disk, UnsyncedDisk, disk_error
@@ -303,8 +304,13 @@ class EmbeddedLake:
     def _put(
         self, sources: Sequence[tuple[str, Source]], lease: Lease, progress: Progress | None
     ) -> dict[str, LakeObject]:
+        def staged(files: int, size: int) -> None:
+            if progress is not None:
+                progress(files, size)
+            failpoint(Failpoint.ATTEMPT_HALF_UPLOADED)
+
         blobs = self.blobs.put_all(
-            sources, owner=lease.id, on_blob=lambda blob: lease.pin([blob.checksum]), progress=progress
+            sources, owner=lease.id, on_blob=lambda blob: lease.pin([blob.checksum]), progress=staged
         )
         return {
             path: LakeObject(path, blob.size, blob.checksum) for (path, _), blob in zip(sources, blobs, strict=True)
