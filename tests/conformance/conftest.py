@@ -1,3 +1,3 @@
-from tools.servers.fixtures import lakefs, lakefs_without_actions
+from tools.servers.fixtures import lakefs, lakefs_on_s3, lakefs_without_actions, s3
 
-__all__ = ["lakefs", "lakefs_without_actions"]
+__all__ = ["lakefs", "lakefs_on_s3", "lakefs_without_actions", "s3"]

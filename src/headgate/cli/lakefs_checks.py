@@ -55,12 +55,12 @@ def rights(settings: Settings, role: str) -> Iterator[Finding]:
 def protocol(settings: Settings) -> Iterator[Finding]:
     """Every case of the publication protocol, by real attempts on fresh branches of each repository on lakeFS."""
     from headgate.cli.protocol import run_protocol
-    from headgate.lake.interface import MAIN
     from headgate.lake.opening import open_lakefs
 
     with open_lakefs(settings) as lake:
         for repository in repositories_on_lakefs(settings):
-            for case in run_protocol(lake, repository, lake.resolve(repository, MAIN)):
+            start = lake.resolve(repository, lake.api.default_branch(repository))
+            for case in run_protocol(lake, repository, start):
                 yield Finding(
                     subject=f"{repository}: {case.name}",
                     state=State.OK if case.holds else State.BROKEN,

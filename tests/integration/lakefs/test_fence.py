@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -114,6 +115,29 @@ def test_a_merge_while_the_gate_is_shut_releases_it_if_its_owner_is_over(place: 
     assert not gate.state().shut
     assert gate.state().epoch == epoch
     assert place.publish(branch, expected=place.first) == place.head()
+
+
+@pytest.mark.parametrize("records", [999, 1000, 1001, 2001])
+def test_the_last_of_many_records_decides_however_they_are_paged(place: Place, records: int) -> None:
+    """The hook lists a thousand at a time."""
+    gate = place.gate()
+    gate.register()
+
+    def put(number: int) -> int:
+        key = f"{MAIN}/{number:012d}.done"
+        return place.lake.api.put_object(place.repository, hook.GATES_BRANCH, key, b"{}", size=2).status
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(put, range(1, records))) == {201}
+    shut = f"{MAIN}/{records:012d}"
+    branch = place.stage(b"a2")
+    place.lake.api.put_object(place.repository, hook.GATES_BRANCH, shut, b"{}", size=2)
+    with pytest.raises(Contention):
+        place.publish(branch, expected=place.first)
+    gate.done(records)
+    assert place.publish(branch, expected=place.first) == place.head()
+    assert gate.collect() == records
+    assert gate.state().epoch == records
 
 
 def test_a_hard_fence_is_refused_where_the_server_runs_no_hooks(lakefs_without_actions: Server) -> None:

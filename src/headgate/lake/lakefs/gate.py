@@ -135,7 +135,8 @@ class Gate:
 
     def release(self, record: GateRecord) -> None:
         """Revoke the move of a record, and open its gate. By anyone, any number of times, also while its owner runs."""
-        self._api.delete_branch(self.repository, record.ref)
+        if record.ref:
+            self._api.delete_branch(self.repository, record.ref)
         self.poke()
         self.done(record.epoch)
 

@@ -23,6 +23,9 @@ from headgate.lake.lakefs.digests import Digested, RunningDigest, digest
 PRESIGN_FROM = 8 << 20
 """Objects of this size and more go to and from the block store itself: below, the extra requests cost more."""
 
+PRESIGN_UP_TO = 5 << 30
+"""Block stores take no larger object in one signed request; such an upload goes through the server."""
+
 _MD5 = re.compile(r"[0-9a-f]{32}")
 _TRIES = 3
 
@@ -122,7 +125,7 @@ class Objects:
             return staged, None
 
     def _upload(self, repository: str, branch: str, path: str, body: bytes | IO[bytes], size: int) -> LakeObject:
-        if size >= PRESIGN_FROM and not isinstance(body, bytes) and self._can_presign():
+        if PRESIGN_FROM <= size <= PRESIGN_UP_TO and not isinstance(body, bytes) and self._can_presign():
             return self._upload_presigned(repository, branch, path, body, size)
         answer = self._api.put_object(repository, branch, path, body, size=size)
         if answer.status != 201:
