@@ -15,6 +15,7 @@ from headgate.errors import InvalidInput
 from headgate.graph.language.diagnostics import LocatedProblem
 from headgate.graph.query import syntax as q
 from headgate.graph.query.parse import parse_queries
+from headgate.graph.query.prepare import check_queries
 from headgate.graph.query.text import queries_text
 from headgate.graph.schema.model import Schema
 from headgate.graph.schema.parse import parse_schema
@@ -140,8 +141,8 @@ def test_all_problems_of_a_schema_are_told_at_once() -> None:
         ("query a() { match { $a.x = 1e999 } return { $a } }", "1:28: no 64-bit number is this large"),
         ("query a() { delete A where true } query a() { delete A where true }", "1:41: there are two queries named a"),
         ("query a($x: Strin) { delete A where true }", "1:13: there is no type Strin; did you mean String?"),
-        ("query a() { match { " + "(" * 80, "nested more than 64 deep"),
-        ("query a() { delete A where " + "not " * 80, "nested more than 64 deep"),
+        ("query a() { match { " + "(" * 80, "nested more than 32 deep"),
+        ("query a() { delete A where " + "not " * 80, "nested more than 32 deep"),
     ],
 )
 def test_a_wrong_query_text_is_told_with_its_place_and_a_fix(text: str, told: str) -> None:
@@ -204,7 +205,7 @@ def check_schema_text(text: str) -> None:
 
 
 @given(st.one_of(NOISE, mutated(QUERY)))
-@example("query a() { match { " + "not { " * 60)
+@example("query a() { match { " + "not { " * 28)
 @settings(max_examples=60, deadline=None)
 def test_no_text_brings_the_query_parser_down(text: str) -> None:
     check_query_text(text)
@@ -221,3 +222,48 @@ def check_query_text(text: str) -> None:
     queries = read_or_refused(parse_queries, text)
     if queries is not None:
         assert parse_queries(queries_text(queries)) == queries
+
+
+def hostile_schemas() -> dict[str, str]:
+    types = "".join(f"node T{number} {{ a: X{number} }}\n" for number in range(20_000))
+    edges = "".join(f"edge E{number}: A{number} -> B{number}\n" for number in range(15_000))
+    return {
+        "unknown types": types,
+        "unknown ends": edges,
+        "properties": f"node A {{ {' '.join(f'p{number}: I32' for number in range(60_000))} }}",
+        "constraints": f"node A {{ a: I32 {'@index(b) ' * 60_000} }}",
+        "enum": f"node A {{ a: enum({', '.join(f'm{number}' for number in range(60_000))}) }}",
+        "comment": "/*" + "*" * 900_000,
+        "text": 'node A @description("' + "\\" * 900_000,
+        "too long": "/" * 2_000_000,
+    }
+
+
+def hostile_queries() -> dict[str, str]:
+    def read(body: str, returned: str = "$a") -> str:
+        return f"query q() {{ match {{ {body} }} return {{ {returned} }} }}"
+
+    return {
+        "clauses": read(" ".join(f"$v{number}: Person" for number in range(30_000))),
+        "unknown": read(" ".join(f"$v{number}.x = 1" for number in range(900))),
+        "or": read("$a: Person " + " or ".join(f"$a.age = {number}" for number in range(25_000))),
+        "list": read(f"$a: Person $a.age in [{', '.join(map(str, range(80_000)))}]"),
+        "columns": read("$a: Person", ", ".join(f"$a.age as c{number}" for number in range(30_000))),
+        "queries": "".join(f"query q{number}() {{ delete Prson where true }}\n" for number in range(15_000)),
+        "fields": f"query q() {{ insert Person {{ {', '.join(f'x{number}: 1' for number in range(40_000))} }} }}",
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", hostile_queries())
+def test_a_hostile_query_is_checked_or_refused_in_time(name: str) -> None:
+    schema = parse_schema(SCHEMA)
+    read_or_refused(lambda text: check_queries(text, schema), hostile_queries()[name])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", hostile_schemas())
+def test_a_hostile_schema_is_read_or_refused_in_time(name: str) -> None:
+    read_or_refused(parse_schema, hostile_schemas()[name])

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cached_property
 
 from headgate.errors import InvalidInput, Problem
 
 _WIDEST_EXCERPT = 120
 _MOST_PROBLEMS = 50
+_MOST_COMPARED = 500
+"""Names that are held against a wrong one: comparing is slow, and those of another length are not near."""
 
 
 @dataclass(frozen=True)
@@ -44,14 +47,16 @@ class Source:
     text: str
     name: str
 
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.split("\n")
+
     def excerpt(self, span: Span) -> str:
         """The line of a span with carets under it, cut to a readable width."""
-        lines = self.text.split("\n")
-        if not 1 <= span.line <= len(lines):
+        if not 1 <= span.line <= len(self._lines):
             return ""
-        line = lines[span.line - 1].rstrip("\r").replace("\t", " ")
         start = max(0, span.column - 1 - _WIDEST_EXCERPT // 2)
-        shown = line[start : start + _WIDEST_EXCERPT]
+        shown = self._lines[span.line - 1][start : start + _WIDEST_EXCERPT].rstrip("\r").replace("\t", " ")
         at = span.column - 1 - start
         carets = "^" * max(1, min(span.width, len(shown) - at))
         gutter = f"{span.line:>5} | "
@@ -64,8 +69,13 @@ class Diagnostics:
 
     source: Source
     problems: list[LocatedProblem] = field(default_factory=list)
+    more: int = 0
+    """Problems beyond those a person would read."""
 
     def add(self, span: Span, message: str, fix: str = "") -> None:
+        if len(self.problems) >= _MOST_PROBLEMS:
+            self.more += 1
+            return
         where = f"{self.source.name}:{span.line}:{span.column}" if span.line else self.source.name
         problem = LocatedProblem(where, message, fix, span.line, span.column, self.source.excerpt(span))
         if problem not in self.problems:
@@ -76,10 +86,11 @@ class Diagnostics:
         if not self.problems:
             return
         ordered = sorted(self.problems, key=lambda problem: (problem.line, problem.column))
-        count = len(ordered)
+        count = len(ordered) + self.more
         raise InvalidInput(
             message=f"{self.source.name} has {'a problem' if count == 1 else f'{count} problems'}",
-            problems=tuple(ordered[:_MOST_PROBLEMS]),
+            hint=f"the first {len(ordered)} are shown" if self.more else "",
+            problems=tuple(ordered),
         )
 
 
@@ -95,7 +106,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """`did you mean X?` for the closest known name, the list of a few known ones, or nothing."""
     names = sorted(set(known))
     folded: dict[str, str] = {}
-    for candidate in names:
+    for candidate in sorted(names, key=lambda item: abs(len(item) - len(name)))[:_MOST_COMPARED]:
         folded.setdefault(candidate.casefold(), candidate)
     close = get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
     if close:

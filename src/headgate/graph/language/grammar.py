@@ -16,9 +16,9 @@ from lark.visitors import Transformer_NonRecursive
 
 from headgate.graph.language.diagnostics import NOWHERE, Diagnostics, Source, Span, nearest
 
-MAX_CHARACTERS = 4 * 1024 * 1024
-MAX_NESTING = 64
-"""Nothing a person writes nests deeper, and the tree walks that follow are recursive."""
+MAX_CHARACTERS = 1024 * 1024
+MAX_NESTING = 32
+"""Nothing a person writes nests deeper; tree walks are recursive, and Lance reads about 50 parentheses in a filter."""
 
 _BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*(?:[^*]|\*+[^*/])*\*+/|[(\[{]|[)\]}]|\bnot\b|\w+|[^\s\w]')
 _STRAY_BACKSLASH = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)")

@@ -15,6 +15,7 @@ from headgate.graph.query.read import CheckedRead, Match, Step
 from headgate.graph.schema.model import ID, INTEGERS, EdgeType, Kind, NodeType, PropertyType, Schema, TableType
 
 _MOST_HOPS = 64
+_MOST_CLAUSES = 1_000
 ANONYMOUS = "_"
 
 
@@ -31,6 +32,10 @@ def read_of(query: q.Query, schema: Schema, diagnostics: Diagnostics) -> Checked
     if not isinstance(body, q.Read):
         diagnostics.add(query.at, f"{query.name} changes the graph", "run it as a mutation")
         return CheckedRead(query.name, query.parameters, Match(), ())
+    if (size := _size(body.clauses)) > _MOST_CLAUSES or len(body.items) > _MOST_CLAUSES:
+        what = f"{query.name} has {size:,} clauses and returns {len(body.items):,} columns"
+        diagnostics.add(query.at, what, f"a query has at most {_MOST_CLAUSES:,} of each; split it")
+        return CheckedRead(query.name, query.parameters, Match(), ())
     parameters = {item.name: item for item in query.parameters}
     checker = _Checker(schema, parameters, diagnostics)
     if not body.clauses:
@@ -41,6 +46,10 @@ def read_of(query: q.Query, schema: Schema, diagnostics: Diagnostics) -> Checked
     order = read_order(body, outputs, scope.visible(), diagnostics)
     limit = checker.limit(body.limit)
     return CheckedRead(query.name, query.parameters, match, outputs, body.distinct, order, limit)
+
+
+def _size(clauses: tuple[q.Clause, ...]) -> int:
+    return sum(1 + (_size(item.clauses) if isinstance(item, q.Absent | q.Optional) else 0) for item in clauses)
 
 
 @dataclass

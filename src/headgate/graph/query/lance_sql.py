@@ -79,9 +79,9 @@ def _tree(predicate: Predicate) -> exp.Expression:
         case Always(holds):
             return exp.Boolean(this=holds)
         case AllOf(parts):
-            return exp.and_(*(_tree(part) for part in parts))
+            return exp.and_(*(_tree(part) for part in parts), copy=False)
         case AnyOf(parts):
-            return exp.or_(*(_tree(part) for part in parts))
+            return exp.or_(*(_tree(part) for part in parts), copy=False)
         case IsNull(term, negated):
             test = exp.Is(this=_term(term), expression=exp.Null())
             return exp.Not(this=test) if negated else test

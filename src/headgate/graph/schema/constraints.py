@@ -165,12 +165,14 @@ def _names(annotation: Annotation, owner: str | None, scope: _Scope) -> tuple[st
         )
         return ()
     names = [arg for arg in args if isinstance(arg, Name)]
-    for place, arg in enumerate(names):
+    seen: set[str] = set()
+    for arg in names:
         if arg.text not in scope.known():
             scope.diagnostics.add(arg.at, f"there is no property {arg.text}", nearest(arg.text, scope.known()))
             return ()
-        if arg.text in [other.text for other in names[:place]]:
+        if arg.text in seen:
             scope.diagnostics.add(arg.at, f"{arg.text} is named twice", "remove one")
+        seen.add(arg.text)
     return tuple(dict.fromkeys(arg.text for arg in names))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from headgate.graph.language.diagnostics import Diagnostics, Source, diagnosing, nearest
@@ -33,6 +34,7 @@ RESERVED_VERBS = frozenset(
 """Words of the query language; an edge of this name could not be traversed."""
 
 _NAME_LENGTH = 128
+_MOST_PROPERTIES = 2_000
 _CONSTRAINT_ORDER = (Key, Unique, Index, Range)
 
 
@@ -57,9 +59,9 @@ class _Resolver:
     def resolve(self, declarations: tuple[Declaration, ...]) -> Schema:
         self._check_names(declarations)
         interfaces = {d.name.text: self._interface(d) for d in declarations if d.word == "interface"}
-        node_names = [d.name.text for d in declarations if d.word == "node"]
+        node_names = {d.name.text for d in declarations if d.word == "node"}
         nodes = tuple(self._node(d, interfaces) for d in declarations if d.word == "node")
-        edges = tuple(self._edge(d, node_names, list(interfaces)) for d in declarations if d.word == "edge")
+        edges = tuple(self._edge(d, node_names, set(interfaces)) for d in declarations if d.word == "edge")
         return Schema(nodes, edges, tuple(interfaces.values()))
 
     def _check_names(self, declarations: tuple[Declaration, ...]) -> None:
@@ -106,7 +108,7 @@ class _Resolver:
             implements=tuple(item.name for item in inherited),
         )
 
-    def _edge(self, declaration: Declaration, nodes: list[str], interfaces: list[str]) -> EdgeType:
+    def _edge(self, declaration: Declaration, nodes: set[str], interfaces: set[str]) -> EdgeType:
         for end in declaration.ends:
             if end.text in interfaces:
                 self._diagnostics.add(end.at, f"{end.text} is an interface", "an edge joins node types")
@@ -124,6 +126,10 @@ class _Resolver:
         )
 
     def _body(self, declaration: Declaration, inherited: Iterable[Interface], *, extra: tuple[str, ...] = ()) -> Body:
+        if len(declaration.properties) > _MOST_PROPERTIES:
+            what = f"{declaration.name.text} has {len(declaration.properties):,} properties"
+            self._diagnostics.add(declaration.name.at, what, f"a type has at most {_MOST_PROPERTIES:,}; split it")
+            declaration = replace(declaration, properties=declaration.properties[:_MOST_PROPERTIES])
         for item in declaration.properties:
             self._check_length(item.name)
             if item.name.text.lower() in RESERVED_COLUMNS:

@@ -47,9 +47,11 @@ def _vector(text: TypeText, diagnostics: Diagnostics) -> PropertyType:
 def _enum(text: TypeText, diagnostics: Diagnostics) -> PropertyType:
     args = text.args or ()
     values = [str(arg.text if isinstance(arg, Name) else arg.value) for arg in args]
-    for place, value in enumerate(values):
-        if value in values[:place]:
-            diagnostics.add(args[place].at, f"{value!r} is in the enum twice", "remove one")
+    seen: set[str] = set()
+    for arg, value in zip(args, values, strict=True):
+        if value in seen:
+            diagnostics.add(arg.at, f"{value!r} is in the enum twice", "remove one")
+        seen.add(value)
     if not values:
         diagnostics.add(text.at, "an enum has at least one member", "such as enum(red, green)")
         return _FALLBACK
