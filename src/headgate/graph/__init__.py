@@ -7,8 +7,10 @@
 from headgate.graph.graph import Graph, Mutated
 from headgate.graph.graph import init_graph as init
 from headgate.graph.graph import open_graph as open  # noqa: A004 - read as graph.open
+from headgate.graph.read.result import QueryResult
+from headgate.graph.read.snapshot import Snapshot
 from headgate.graph.store import Patience
 from headgate.graph.write.commit import Written
 from headgate.graph.write.transaction import Transaction
 
-__all__ = ["Graph", "Mutated", "Patience", "Transaction", "Written", "init", "open"]
+__all__ = ["Graph", "Mutated", "Patience", "QueryResult", "Snapshot", "Transaction", "Written", "init", "open"]
