@@ -46,8 +46,9 @@ from headgate.publication import Head, Ref, Strength
 
 DATABASE = "lake.db"
 _SHORTEST_REF = 4
-_FETCHERS = 4
-"""Copies of small files are short: more threads than this spend their time handing the interpreter around."""
+_FETCHERS = 8
+"""Fewer would do for small files in memory; on a disk whose journal is busy, each waiting thread is one more file that
+gets through when it moves on."""
 
 
 class EmbeddedLake:
