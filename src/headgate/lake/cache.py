@@ -17,7 +17,7 @@ from headgate.errors import StoreDamaged
 from headgate.ids import ULIDS
 from headgate.lake.blobs import Blob, BlobStore
 from headgate.lake.disk import Disk
-from headgate.lake.interface import Fetched, LakeObject, Source
+from headgate.lake.interface import Fetched, LakeObject, LocalFile, Source
 
 DEFAULT_CAP = 10 << 30
 LARGEST = 64 << 20
@@ -97,23 +97,28 @@ class Cache:
         return Fetched(stat, digest)
 
     def add(self, place: str, item: LakeObject, source: Source, *, digest: str) -> None:
-        """Keep an object. `digest` is the BLAKE3 of the bytes that are known to be its own: no others are kept."""
+        """Keep an object. `digest` is the BLAKE3 of the bytes known to be its own: no others ever come out again."""
         if item.size > min(LARGEST, self.cap):
             return
-        with self._lock:
-            self._number += 1
-            owner = f"{self._owner}-{self._number}"
-        (blob,) = self._blobs.put_all([(item.path, source)], owner=owner)
-        if blob != Blob(digest, item.size):
+        if isinstance(source, bytes):
+            self._blobs.put_unlasting(source, digest)
+        elif self._put(item, source) != Blob(digest, item.size):
             return
-        self._note(_Row(place, item.checksum, item.size, blob.checksum, self._clock.now().timestamp()))
+        self._note(_Row(place, item.checksum, item.size, digest, self._clock.now().timestamp()))
         with self._lock:
-            self._added += blob.size
+            self._added += item.size
             full = self._added > self.cap * (1 - _KEEP)
             if full:
                 self._added = 0
         if full:
             self.evict()
+
+    def _put(self, item: LakeObject, source: LocalFile) -> Blob:
+        with self._lock:
+            self._number += 1
+            owner = f"{self._owner}-{self._number}"
+        (blob,) = self._blobs.put_all([(item.path, source)], owner=owner)
+        return blob
 
     def flush(self) -> None:
         """Write what is known but not in the index yet; the end of a download calls it."""

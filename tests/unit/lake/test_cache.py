@@ -67,9 +67,13 @@ def test_another_server_repository_or_size_is_a_miss(cache: Cache, tmp_path: Pat
     assert not (tmp_path / "x").exists()
 
 
-def test_bytes_that_are_not_the_objects_own_are_not_kept(cache: Cache, tmp_path: Path) -> None:
-    cache.add("here", named(b"song"), b"sung", digest=blake3(b"song").hexdigest())
+@pytest.mark.parametrize("as_file", [True, False])
+def test_bytes_that_are_not_the_objects_own_never_come_out(cache: Cache, tmp_path: Path, as_file: bool) -> None:
+    (tmp_path / "in").write_bytes(b"sung")
+    source = LocalFile(tmp_path / "in") if as_file else b"sung"
+    cache.add("here", named(b"song"), source, digest=blake3(b"song").hexdigest())
     assert cache.fetch("here", named(b"song"), into=tmp_path / "x") is None
+    assert not (tmp_path / "x").exists()
 
 
 @pytest.mark.parametrize("harm", [b"sung", b"", None])
