@@ -312,3 +312,22 @@ def test_status_shows_heads_and_what_is_kept(headgate: Run, lake: EmbeddedLake) 
     assert facts["running"] == []
     assert len(facts["kept_failures"]) == 1
     assert "songs@main" in headgate("status").out
+
+
+def test_an_interrupted_run_ends_its_workflow_and_leaves_nothing(
+    headgate: Run, lake: EmbeddedLake, project: Path
+) -> None:
+    def interrupt(point: Failpoint) -> None:
+        if point is Failpoint.ATTEMPT_STAGED:
+            raise KeyboardInterrupt
+
+    before = head(lake)
+    arm(interrupt)
+    assert headgate("run", "by_hand:write", "--on", "songs@main").code == 130
+    arm(None)
+    with Machine(load(start=project).settings) as machine:
+        [task] = machine.orchestrator.tasks()
+    assert (task.status, task.workflow_status) == ("CANCELED", "TERMINATED")
+    assert head(lake) == before
+    assert [branch.name for branch in lake.branches("songs")] == ["main"]
+    assert headgate("run", "by_hand:write", "--on", "songs@main").code == 0
