@@ -59,6 +59,11 @@ class Graph:
         self._mode = mode
 
     @property
+    def store(self) -> GraphStore:
+        """The parts this graph is made of, for what is built on it."""
+        return self._store
+
+    @property
     def uri(self) -> str:
         return str(self._store.location)
 

@@ -11,11 +11,14 @@ from headgate.attempts.kept import KeepFailed, KeepLimits, KeptAttempts
 from headgate.attempts.lake_store import lake_opener
 from headgate.attempts.records import AttemptRecords
 from headgate.attempts.runtime import AttemptOptions, Runtime
+from headgate.attempts.stores import AttemptStore, StoreRequest
 from headgate.clock import SYSTEM_CLOCK, Clock
+from headgate.errors import Unsupported
 from headgate.lake.stores import Lakes, OpenStore
 from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Replace
 from headgate.settings import Settings
+from headgate.tasks.io import GraphBlock
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,27 @@ class Machine:
         """What attempts run with here."""
         return Runtime(
             orchestrator=self.orchestrator,
-            stores={"workspace": lake_opener(lambda block: self.lakes.of_repository(block.repository).lake)},
+            stores={
+                "workspace": lake_opener(lambda block: self.lakes.of_repository(block.repository).lake),
+                "graph": self._open_graph_store,
+            },
             options=self.options,
             records=self.records,
             clock=self.clock,
         )
+
+    def _open_graph_store(self, request: StoreRequest) -> AttemptStore:
+        """The graph of an attempt, by its name in the settings. Lance is only loaded by tasks that use one."""
+        from headgate import graph as graphs
+        from headgate.attempts.graph_store import graph_opener
+
+        def named(block: GraphBlock) -> graphs.Graph:
+            found = self.settings.store(block.graph)
+            if found.graph is None:
+                raise Unsupported(message=f"the store {block.graph!r} is a lake", hint="name a graph")
+            return graphs.open(found.graph)
+
+        return graph_opener(named)(request)
 
     def collect_garbage(self, *, dry_run: bool) -> Reclaimed:
         """Local workspaces and staging branches of this orchestrator's attempts that are over."""

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headgate.clock import SYSTEM_CLOCK, Clock
-from headgate.errors import Contention, ExpectedHeadMismatch, ExpectedVersionMismatch, OutcomeUnknown
+from headgate.errors import Contention, ExpectedHeadMismatch, ExpectedVersionMismatch, NotFound, OutcomeUnknown
 from headgate.graph.manifest.format import check_format
 from headgate.graph.manifest.rows import (
     Audit,
     Commit,
+    Head,
     HeadMark,
     Pin,
     PublishRow,
@@ -27,6 +28,7 @@ from headgate.graph.manifest.rows import (
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.table import Manifest, MergeContended, MergeUnknown
 
+RELOCATION = "relocation"
 RETRIES = 5
 """A publish loses its race to at most a few others before its branch's lock hands them out one by one."""
 
@@ -67,6 +69,11 @@ class Publication:
     tables: tuple[TableRow, ...] = ()
     schema: SchemaRow | None = None
     audit: Audit | None = None
+    replaces: str = ""
+    """A commit that is marked as superseded: this one's parent is `onto` instead."""
+    onto: str = ""
+    relocates: bool = False
+    """Nothing but a move of the head from `replaces` back to `onto`: it is known by a row of its operation."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,10 @@ def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYST
         if publication.publish_id and (first := find_publish(manifest, state, publication.publish_id)):
             return Published(first, state, repeated=True)
         check_expectations(state, publication)
-        rows = candidate(state, publication, created_at=stamp_time(clock.now()))
+        created_at = stamp_time(clock.now())
+        rows = candidate(state, publication, created_at=created_at)
+        if publication.replaces:
+            rows = superseding(manifest, state, publication, rows, created_at=created_at)
         try:
             after = manifest.merge(state, rows)
         except MergeContended:
@@ -118,11 +128,29 @@ def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYST
 
 def find_commit(manifest: Manifest, state: ManifestState, publication: Publication) -> Commit | None:
     """The commit of this publication, or the one that settles it, if in the lineage: superseded rows count."""
+    if publication.relocates:
+        moved = relocated(manifest, state, publication.commit, branch=publication.branch, since=publication.base)
+        return _stored(manifest, state, publication.onto) if moved else None
     for commit in (publication.unless, publication.commit):
         found = in_lineage(manifest, state, commit, branch=publication.branch, since=publication.base)
         if found is not None:
             return found
     return None
+
+
+def relocated(manifest: Manifest, state: ManifestState, operation: str, *, branch: str, since: HeadMark) -> bool:
+    """Whether an operation has moved the head back, which leaves no commit but a row of its own."""
+    found: Row | None = state.find_audit(operation)
+    if found is None and state.oldest_order(branch) > since.order + 1:
+        found = manifest.history.find(f"audit:{operation}")
+    return isinstance(found, Audit) and found.recovery_kind == RELOCATION
+
+
+def _stored(manifest: Manifest, state: ManifestState, commit: str) -> Commit:
+    found = state.find_commit(commit) or manifest.history.find_commit(commit)
+    if found is None:
+        raise NotFound(message=f"there is no commit {commit}", kind="commit", name=commit)
+    return found
 
 
 def in_lineage(manifest: Manifest, state: ManifestState, commit: str, *, branch: str, since: HeadMark) -> Commit | None:
@@ -226,3 +254,33 @@ def candidate(state: ManifestState, publication: Publication, *, created_at: str
             )
         )
     return rows
+
+
+def superseding(
+    manifest: Manifest, state: ManifestState, publication: Publication, rows: list[Row], *, created_at: str
+) -> list[Row]:
+    """The rows of a publish that takes a commit's place: it is marked, and the parent is what it was made on."""
+    gone = _stored(manifest, state, publication.replaces)
+    marked = replace(gone, superseded_by=publication.onto if publication.relocates else publication.commit)
+    kept = [row for row in rows if not (publication.relocates and isinstance(row, Commit | PublishRow))]
+    out: list[Row] = [marked]
+    for row in kept:
+        if isinstance(row, Commit):
+            out.append(replace(row, parent=publication.onto))
+        elif isinstance(row, Head) and publication.relocates:
+            out.append(replace(row, commit=publication.onto))
+        else:
+            out.append(row)
+    if publication.relocates:
+        out.append(
+            Audit(
+                branch=publication.branch,
+                order=max(row.order for row in kept),
+                operation_id=publication.commit,
+                recovery_kind=RELOCATION,
+                recovery_for_actor=publication.actor,
+                graph_commit_id=publication.onto,
+                created_at=created_at,
+            )
+        )
+    return out

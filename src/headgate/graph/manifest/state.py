@@ -96,7 +96,8 @@ class ManifestState:
 
     def oldest_order(self, branch: str) -> int:
         """Commits of this branch with a lower order may have moved to the history."""
-        return min((row.order for row in self.commits(branch)), default=0)
+        # One that was superseded may have been brought back to be marked: it says nothing about the others.
+        return min((row.order for row in self.commits(branch) if not row.superseded_by), default=0)
 
     @cached_property
     def _by_branch(self) -> dict[str, list[Row]]:

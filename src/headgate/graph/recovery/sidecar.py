@@ -64,6 +64,9 @@ class Sidecar:
     reads: Mapping[str, TableAt] = field(default_factory=dict)
     new_tables: tuple[TableRow, ...] = ()
     schema: SchemaRow | None = None
+    replaces: str = ""
+    onto: str = ""
+    relocates: bool = False
     turn: int = 0
     """Goes up where the store says that a name is taken and shows nothing under it."""
     format: int = FORMAT
@@ -96,6 +99,9 @@ class Sidecar:
             pins={at.table: TableAt(landed[at.table], at.fork, at.rows) for at in self.tables},
             tables=self.new_tables,
             schema=self.schema,
+            replaces=self.replaces,
+            onto=self.onto,
+            relocates=self.relocates,
         )
 
     def to_json(self) -> bytes:

@@ -20,9 +20,10 @@ from dataclasses import dataclass, field, replace
 
 from headgate.errors import Conflict, Contention, ExpectedHeadMismatch, ExpectedVersionMismatch, OutcomeUnknown
 from headgate.failpoints import Failpoint, failpoint
-from headgate.graph.manifest.publisher import Published, TableAt, find_publish, publish, version_mismatch
+from headgate.graph.manifest.publisher import Published, TableAt, find_publish, publish, relocated, version_mismatch
 from headgate.graph.manifest.rows import Commit, Head, HeadMark
 from headgate.graph.manifest.state import ManifestState
+from headgate.graph.manifest.travel import commit_at
 from headgate.graph.manifest.upkeep import keep_compact
 from headgate.graph.recovery.heal import heal
 from headgate.graph.recovery.owner import at_work, this_process
@@ -55,9 +56,9 @@ class Written:
 class _Waiting:
     """Growing, uneven pauses until a deadline."""
 
-    def __init__(self, store: GraphStore) -> None:
+    def __init__(self, store: GraphStore, timeout: float | None) -> None:
         self._clock = store.clock
-        self._until = store.clock.monotonic() + store.patience.write_timeout
+        self._until = store.clock.monotonic() + (store.patience.write_timeout if timeout is None else timeout)
         self._pause = 0.002
 
     def pause(self, why: str) -> None:
@@ -71,9 +72,9 @@ class _Waiting:
         self._pause = 0.002
 
 
-def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written:
+def write(store: GraphStore, request: WriteRequest, prepare: Prepare, *, timeout: float | None = None) -> Written:
     """Prepare a write on the branch's head and make it visible, as one commit or not at all."""
-    waiting = _Waiting(store)
+    waiting = _Waiting(store, timeout)
     prepared: Prepared | None = None
     times = 0
     unseen: Counter[HeadMark] = Counter()
@@ -110,11 +111,13 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare) -> Written
 
 
 def _check_condition(request: WriteRequest, head: Head) -> None:
-    if request.if_commit and head.commit != request.if_commit:
+    wanted = request.only_head.commit if request.only_head else request.if_commit
+    moved = request.only_head not in (None, head.mark)
+    if moved or (request.if_commit and head.commit != request.if_commit):
         raise ExpectedHeadMismatch(
             message=f"branch {request.branch} is not at the commit this write is conditional on",
             branch=request.branch,
-            expected=request.if_commit,
+            expected=wanted,
             actual=head.commit,
             hint="read the new head and write again",
         )
@@ -146,22 +149,25 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
         metadata=dict(request.metadata),
         content=prepared.content,
         task=request.task,
-        if_head=bool(request.if_commit),
+        if_head=bool(request.if_commit or request.only_head),
         expected_schema=prepared.schema_order,
         tables=tuple(
             PlannedTable(
                 table=change.table,
                 path=change.at.path,
-                fork=change.at.fork,
-                expected=change.at.version,
-                uuid=change.staged.uuid,
-                rows=change.staged.rows,
+                fork=change.expected.fork,
+                expected=change.expected.version,
+                uuid=change.staged.uuid if change.staged else "",
+                rows=change.rows,
             )
             for change in prepared.changes
         ),
         reads=prepared.reads,
         new_tables=prepared.new_tables,
         schema=prepared.schema,
+        replaces=request.replaces,
+        onto=request.onto,
+        relocates=request.relocates,
     )
 
 
@@ -222,6 +228,11 @@ def land(store: GraphStore, change: TableChange) -> int:
     never published, and is restored away.
     """
     at, staged = change.at, change.staged
+    if staged is None or change.pin is not None:
+        restored = restore_to(store, at.path, TableAt(at.version, at.fork))
+        if staged is None:
+            return restored
+        at, staged = store.tables.open(at.path, restored, at.fork), staged.retargeted(restored)
     for _ in range(_LANDINGS):
         wanted = staged.read_version + 1
         try:
@@ -234,7 +245,7 @@ def land(store: GraphStore, change: TableChange) -> int:
             return wanted
         restored = restore_to(store, change.at.path, TableAt(change.at.version, change.at.fork))
         at = store.tables.open(change.at.path, restored, change.at.fork)
-        staged = change.staged.retargeted(restored)
+        staged = staged.retargeted(restored)
     raise Contention(message=f"table {change.at.path} kept moving under its branch's lock", tries=_LANDINGS)
 
 
@@ -254,6 +265,12 @@ def give_up(store: GraphStore, sidecar: Sidecar, why: BaseException) -> Publishe
         restored = restore_tables(store, sidecar, store.manifest.state())
         ended = publish_roll_back(store, sidecar, restored, kind="given_up", movements={}, by_recovery=False)
     except Conflict:
+        state = store.manifest.state()
+        moved = sidecar.relocates and relocated(
+            store.manifest, state, sidecar.operation, branch=sidecar.branch, since=sidecar.base
+        )
+        if moved:
+            return Published(commit_at(store.manifest, state, sidecar.onto), state)
         store.sidecars.delete(sidecar)
         return None
     except Exception as error:

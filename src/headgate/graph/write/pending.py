@@ -6,7 +6,7 @@ Nothing is stored here. A table's pending state is the rows that come, and the i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -88,6 +88,13 @@ class Pending:
 
     def find(self, name: str) -> PendingTable | None:
         return self._tables.get(name)
+
+    def on(self, snapshot: Callable[[str], TableSnapshot]) -> Pending:
+        """The same changes over another base, whose touched tables have the same content."""
+        moved = Pending(self._schema, snapshot)
+        moved._tables = {name: replace(table, at=snapshot(name)) for name, table in self._tables.items()}
+        moved.insert_only, moved.revision = self.insert_only, self.revision
+        return moved
 
     # -------- changing
 

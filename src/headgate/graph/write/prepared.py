@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from headgate.graph.manifest.publisher import TableAt
-from headgate.graph.manifest.rows import SchemaRow, TableRow
+from headgate.graph.manifest.rows import HeadMark, SchemaRow, TableRow
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.storage import Staged, TableSnapshot
 
@@ -24,6 +24,14 @@ class WriteRequest:
     """The head this write is conditional on; empty if it is not."""
     metadata: Mapping[str, str] = field(default_factory=dict)
     task: bool = False
+    """A task attempt's: recovery only rolls it back."""
+    only_head: HeadMark | None = None
+    """The head, by commit and order, that this write is conditional on."""
+    replaces: str = ""
+    """An abandoned commit that this write takes the place of, on the commit `onto`."""
+    onto: str = ""
+    relocates: bool = False
+    """Move the head from `replaces` back to `onto`, without a commit."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,18 @@ class TableChange:
 
     table: str
     at: TableSnapshot
-    staged: Staged
+    staged: Staged | None
+    """None where the table is only brought back to `at`."""
+    pin: TableAt | None = None
+    """What the branch shows, where that is not `at`: the content of `at` is then restored first."""
+
+    @property
+    def expected(self) -> TableAt:
+        return self.pin or TableAt(self.at.version, self.at.fork)
+
+    @property
+    def rows(self) -> int:
+        return self.at.rows if self.staged is None else self.staged.rows
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +68,7 @@ class Prepared:
 
     @property
     def expected(self) -> dict[str, TableAt]:
-        changed = {change.table: TableAt(change.at.version, change.at.fork) for change in self.changes}
+        changed = {change.table: change.expected for change in self.changes}
         return {**self.reads, **changed}
 
     def moved(self, state: ManifestState, branch: str) -> tuple[str, int, int | None] | None:

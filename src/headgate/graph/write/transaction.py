@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from headgate.errors import InvalidInput, Problem
+from headgate.errors import InvalidInput, Problem, Unsupported
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.query.predicate import TRUE
 from headgate.graph.read.result import QueryResult
@@ -39,7 +39,17 @@ Rows: TypeAlias = "pa.Table | Sequence[Mapping[str, Any]]"
 class Transaction:
     """Changes to a graph that become visible together. As a context manager it commits when the block ends well."""
 
-    def __init__(self, store: GraphStore, base: Base, request: WriteRequest) -> None:
+    def __init__(
+        self,
+        store: GraphStore,
+        base: Base,
+        request: WriteRequest,
+        *,
+        types: Sequence[str] | None = None,
+        writable: bool = True,
+    ) -> None:
+        self._types = types
+        self._writable = writable
         self._store = store
         self._base = base
         self._request = request
@@ -53,12 +63,22 @@ class Transaction:
         """The commit that is read."""
         return Ref(self._base.commit)
 
+    @property
+    def pending(self) -> Pending:
+        """What has been changed so far."""
+        return self._pending
+
+    @property
+    def reads(self) -> Base:
+        """The graph at the commit that is read."""
+        return self._base
+
     # -------- reading
 
     def read(self, type_name: str, *, columns: list[str] | None = None, where: str | None = None) -> pa.Table:
         """The rows of a type, earlier changes of this transaction included. `where` is an SQL condition."""
         self._check_usable()
-        table = self._base.type(type_name)
+        table = self._type(type_name)
         if where is None:
             return self._pending.rows(table, TRUE, columns=columns)
         rows = matching(self._pending, self._base, table, where)
@@ -78,18 +98,23 @@ class Transaction:
         """Run the statements of a mutation query."""
         self._check_usable()
         checked = mutation(text, self._base.schema)
+        for statement in checked.statements:
+            self._type(statement.table.name)
+        self._check_writable()
         return apply(self._pending, checked.bind(params), self._store.ids)
 
     def append(self, type_name: str, rows: Rows) -> None:
         """Add rows; one whose id is taken is refused."""
-        table = self._base.type(type_name)
+        table = self._type(type_name)
+        self._check_writable()
         shaped, made_up = self._shaped(table, rows)
         _refuse_twice(table, shaped)
         self._pending.insert(table, shaped, made_up=made_up, strict=True)
 
     def merge(self, type_name: str, rows: Rows) -> None:
         """Add rows, or replace those with their id; an edge without a key is known by its two ends."""
-        table = self._base.type(type_name)
+        table = self._type(type_name)
+        self._check_writable()
         shaped, made_up = self._shaped(table, rows)
         if isinstance(table, EdgeType) and not table.key:
             shaped, made_up = self._by_ends(table, shaped), False
@@ -97,7 +122,8 @@ class Transaction:
 
     def overwrite(self, type_name: str, rows: Rows) -> None:
         """Replace every row of a type."""
-        table = self._base.type(type_name)
+        table = self._type(type_name)
+        self._check_writable()
         shaped, _ = self._shaped(table, rows)
         _refuse_twice(table, shaped)
         self._pending.overwrite(table, shaped)
@@ -105,7 +131,8 @@ class Transaction:
     def delete(self, type_name: str, *, where: str | None = None, ids: list[str] | None = None) -> int:
         """Remove rows by an SQL condition or by id, and with a node its edges; how many there were."""
         self._check_usable()
-        table = self._base.type(type_name)
+        table = self._type(type_name)
+        self._check_writable()
         if (where is None) == (ids is None):
             raise InvalidInput(message=f"delete from {type_name} needs either where or ids", hint="give one of them")
         if ids is not None:
@@ -153,6 +180,18 @@ class Transaction:
 
     def _prepare(self, state: ManifestState) -> Prepared | None:
         return prepare_pending(self._base, self._pending, insert_only=False)
+
+    def _type(self, name: str) -> TableType:
+        if self._types is not None and name not in self._types:
+            raise InvalidInput(
+                message=f"{name} is not among the types that were declared",
+                hint=f"declared are: {', '.join(self._types)}",
+            )
+        return self._base.type(name)
+
+    def _check_writable(self) -> None:
+        if not self._writable:
+            raise Unsupported(message="the graph was declared for reading only", hint="declare it without ReadOnly")
 
     def _check_usable(self) -> None:
         if self._over:

@@ -121,3 +121,36 @@ def test_a_sidecar_that_cannot_be_read_is_kept_and_stops_writes_but_not_reads(pl
         graph.mutate(ADD, {"name": "next"})
     assert graph.base().rows["Person"] == 0
     assert sidecars(place) == [found]
+
+
+KILLED_TASK = """
+import os, signal, sys
+import headgate.graph as hg
+from headgate import failpoints
+from headgate.graph.write.prepared import WriteRequest
+from headgate.graph.write.transaction import Transaction
+
+def stop(point):
+    if point == sys.argv[2]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+graph = hg.open(sys.argv[1])
+change = Transaction(graph.store, graph.base(), WriteRequest(writer="task", actor="victim", task=True))
+change.append("Person", [{"name": "new"}])
+change.append("Note", [{"text": "new"}])
+failpoints.arm(stop)
+change.commit()
+"""
+
+
+def test_a_task_attempt_is_never_rolled_forward(place: str, graph: hg.Graph) -> None:
+    """The retry decides what becomes of it."""
+    graph.mutate(ADD, {"name": "old"})
+    point = Failpoint.GRAPH_TABLES_COMMITTED
+    done = subprocess.run([sys.executable, "-c", KILLED_TASK, place, point.value], capture_output=True, timeout=60)
+    assert done.returncode == -9, done.stderr.decode()
+    with hg.open(place) as reopened:
+        assert_whole(reopened, visible=False)
+        (found,) = audits(reopened)
+        assert found.recovery_kind == "roll_back"
+        assert reopened.mutate(ADD, {"name": "next"}).changed

@@ -1,0 +1,164 @@
+"""A graph as a task attempt writes it: what the fence sees of its branch, and the three ways to publish.
+
+Commits that change no content, and commits to tables the task does not use, are looked through. What is left decides:
+nothing, and the attempt publishes on the new head with the versions it expects; one commit on top of the input ref,
+and the publish table asks whether it was abandoned; anything else, and the fence holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from headgate.errors import Conflict, InvalidInput
+from headgate.graph.manifest.publisher import TableAt, version_mismatch
+from headgate.graph.manifest.rows import Commit, HeadMark
+from headgate.graph.manifest.rows import Head as HeadRow
+from headgate.graph.manifest.state import ManifestState
+from headgate.graph.manifest.travel import ancestors, commit_at, state_at
+from headgate.graph.store import GraphStore
+from headgate.graph.write.base import Base
+from headgate.graph.write.commit import Written, write
+from headgate.graph.write.pending import Pending
+from headgate.graph.write.prepare import prepare_pending
+from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
+from headgate.publication import Head, Ref
+
+
+def base_at(store: GraphStore, state: ManifestState, ref: str) -> Base:
+    """The graph at a commit."""
+    found = commit_at(store.manifest, state, ref)
+    return Base.at(store, state_at(store.manifest, state, found), found.branch, commit=found.id, order=found.order)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A head as the fence of a task saw it, and what it stands for in the manifest."""
+
+    head: Head
+    mark: HeadMark
+    pins: Mapping[str, TableAt]
+    """What the branch showed of every table the task uses."""
+
+
+def judged_head(store: GraphStore, branch: str, input_ref: str, types: Collection[str]) -> Judged:
+    """The head of a branch as a task sees it that uses these types; all of them if none are named."""
+    state = store.manifest.state()
+    base = Base.of(store, state, branch)
+    pins = {base.table_key(name): base.pinned(name) for name in (types or base.tables)}
+    seen = _seen(store, state, branch, input_ref, pins.keys())
+    return Judged(seen, state.head(branch).mark, pins)
+
+
+def _seen(store: GraphStore, state: ManifestState, branch: str, input_ref: str, used: Collection[str]) -> Head:
+    since: list[Commit] = []
+    for commit in ancestors(store.manifest, state, state.head(branch).commit):
+        if commit.id == input_ref:
+            break
+        since.append(commit)
+    else:
+        newest = since[0]
+        return _head(branch, newest, newest.parent)
+    content = [commit for commit in since if commit.content]
+    touching = [commit for commit in content if not set(used).isdisjoint(commit.tables)]
+    if not touching:
+        return _head(branch, commit_at(store.manifest, state, input_ref), "")
+    newest = touching[0]
+    others = [commit for commit in content if commit.id != newest.id]
+    return _head(branch, newest, others[0].id if others else input_ref)
+
+
+def _head(branch: str, commit: Commit, parent: str) -> Head:
+    parents = (Ref(parent),) if parent else ()
+    return Head(branch=branch, ref=Ref(commit.id), parents=parents, metadata=dict(commit.metadata))
+
+
+def publish_changes(
+    store: GraphStore, request: WriteRequest, pending: Pending, judged: Judged, *, timeout: float | None = None
+) -> Written:
+    """Publish on the head, whatever has happened to tables the task does not use."""
+
+    def prepare(state: ManifestState) -> Prepared | None:
+        base = Base.of(store, state, request.branch)
+        made = prepare_pending(base, pending.on(base.snapshot), insert_only=False)
+        if made is None:
+            return None
+        changed = {change.table for change in made.changes}
+        used = {table: at for table, at in judged.pins.items() if table not in changed}
+        _check_unmoved(state, request.branch, judged)
+        return replace(made, reads={**made.reads, **used})
+
+    return write(store, request, prepare, timeout=timeout)
+
+
+def _check_unmoved(state: ManifestState, branch: str, judged: Judged) -> None:
+    pins = state.pins(branch)
+    for table, at in judged.pins.items():
+        pin = pins.get(table)
+        if pin is None or (pin.version, pin.fork) != (at.version, at.fork):
+            raise version_mismatch(state, table, expected=at.version, actual=pin.version if pin else None)
+
+
+def publish_instead(
+    store: GraphStore,
+    request: WriteRequest,
+    pending: Pending | None,
+    judged: Judged,
+    *,
+    timeout: float | None = None,
+) -> Written:
+    """Take the place of an abandoned commit: its tables go back to the input ref, and the changes come on top.
+
+    Without changes the head goes back to the input ref, and there is no commit.
+    """
+    _refuse_descendants(store.manifest.state(), request)
+    conditional = replace(request, only_head=judged.mark, relocates=pending is None)
+
+    def prepare(state: ManifestState) -> Prepared | None:
+        there, back = Base.of(store, state, request.branch), base_at(store, state, request.onto)
+        if there.schema_order != back.schema_order:
+            raise InvalidInput(message="the schema has changed since the input ref", hint="start a new workflow")
+        gone = commit_at(store.manifest, state, request.replaces)
+        made = None if pending is None else prepare_pending(back, pending.on(back.snapshot), insert_only=False)
+        changes = {change.table: change for change in made.changes} if made else {}
+        names = {there.table_key(name): name for name in there.tables}
+        for table in gone.tables:
+            changes.setdefault(table, TableChange(table, back.snapshot(names[table]), None))
+        pins = {table: there.pinned(names[table]) for table in {*changes, *(made.reads if made else ())}}
+        return Prepared(
+            changes=tuple(_on_pin(change, pins[table]) for table, change in sorted(changes.items())),
+            reads={table: pins[table] for table in (made.reads if made else ()) if table not in changes},
+            schema_order=there.schema_order,
+        )
+
+    return write(store, conditional, prepare, timeout=timeout)
+
+
+def _on_pin(change: TableChange, pin: TableAt) -> TableChange:
+    """A change that was staged on an earlier version is told what the branch shows now."""
+    same = (pin.version, pin.fork) == (change.at.version, change.at.fork)
+    return change if same and change.staged is not None else replace(change, pin=TableAt(pin.version, pin.fork))
+
+
+def _refuse_descendants(state: ManifestState, request: WriteRequest) -> None:
+    gone = state.find_commit(request.replaces)
+    order = gone.order if gone else 0
+    for row in state.rows.values():
+        if isinstance(row, HeadRow) and row.parent_branch == request.branch and row.base_order >= order:
+            raise Conflict(
+                message=f"branch {row.branch} was made from {request.replaces}, which cannot be replaced any more",
+                hint="start a new workflow from the current head",
+            )
+
+
+def changed_tables(pending: Pending) -> Mapping[str, str]:
+    """What is pending, per type, for people."""
+    told = {}
+    for name, table in pending.tables().items():
+        if table.image:
+            told[name] = f"overwritten with {table.added.num_rows} rows"
+        else:
+            parts = [f"{table.added.num_rows} rows written"] if table.added.num_rows else []
+            parts += [f"{len(table.deleted)} removed"] if len(table.deleted) else []
+            told[name] = ", ".join(parts)
+    return told

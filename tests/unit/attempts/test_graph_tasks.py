@@ -1,0 +1,244 @@
+"""Tasks on a graph: a transaction in, one commit out, with both fences; abandoned publications are replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+import headgate.graph as hg
+from headgate import failpoints
+from headgate.attempts.graph_store import graph_opener
+from headgate.attempts.kept import KeepFailed, KeepLimits
+from headgate.attempts.lifecycle import run_attempt
+from headgate.attempts.report import AttemptReport
+from headgate.attempts.runtime import AttemptOptions, Runtime
+from headgate.errors import OrchestratorStatus
+from headgate.failpoints import Failpoint
+from headgate.orchestrators.local import LocalOrchestrator, RetryRule
+from headgate.publication import Move
+from headgate.tasks import GraphSpec, ReadOnly, TaskDeclaration, task, task_of
+from headgate.tasks.protocols import GraphTransaction, PolledAttempt
+
+SCHEMA = """
+node Song { title: String @key  plays: I64 }
+node Album { name: String @key }
+edge On: Song -> Album { }
+"""
+
+
+class Params(BaseModel):
+    title: str = "new"
+    change: bool = True
+
+
+class Result(BaseModel):
+    songs: int
+
+
+def add(graph: GraphTransaction, params: Params) -> Result:
+    if params.change:
+        graph.merge("Song", [{"title": params.title, "plays": 1}])
+    return Result(songs=graph.read("Song").num_rows)
+
+
+def declared(body: Callable[..., Any], name: str, graph: Any) -> TaskDeclaration:
+    return task_of(task(name=name, graph=graph)(body))
+
+
+ADD = declared(add, "add_song", GraphSpec(types=["Song"]))
+LOOK = declared(add, "look_at_songs", ReadOnly(["Song"]))
+
+
+class Kit:
+    def __init__(self, folder: Path) -> None:
+        self.place = str(folder / "graph")
+        self.graph = hg.init(self.place, SCHEMA)
+        self.graph.load([{"type": "Song", "data": {"title": "old", "plays": 7}}])
+        self.input_ref = self.graph.head().id
+        self.orchestrator = LocalOrchestrator(folder / "orchestrator.db")
+        self.runtime = Runtime(
+            orchestrator=self.orchestrator,
+            stores={"graph": graph_opener(lambda block: hg.open(self.place))},
+            options=AttemptOptions(workspace_root=folder / "work", keep=KeepLimits(mode=KeepFailed.NONE)),
+            wait=lambda seconds: None,
+        )
+
+    def submit(self, declaration: TaskDeclaration, **params: Any) -> PolledAttempt:
+        block = {"graph": "music", "branch": "main", "ref_type": "commit", "ref": self.input_ref}
+        given = {"graph": block, "params": params}
+        begun = self.orchestrator.submit(declaration.name, given, retry=RetryRule(delay_seconds=0))
+        return self.poll(declaration, begun.workflow)
+
+    def poll(self, declaration: TaskDeclaration, workflow: str) -> PolledAttempt:
+        found = self.orchestrator.poll(declaration.name, workflow=workflow)
+        assert found is not None
+        return found
+
+    def run(self, declaration: TaskDeclaration, attempt: PolledAttempt | None = None, **params: Any) -> AttemptReport:
+        return run_attempt(self.runtime, declaration, attempt or self.submit(declaration, **params))
+
+    def songs(self) -> list[str]:
+        return sorted(self.graph.base().dataset("Song").to_table()["title"].to_pylist())
+
+    def log(self) -> list[str]:
+        return [commit.id for commit in self.graph.log()]
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Iterator[Kit]:
+    made = Kit(tmp_path)
+    yield made
+    failpoints.arm(None)
+    made.orchestrator.close()
+
+
+def abandon(kit: Kit, *, change: bool = True, title: str = "abandoned") -> PolledAttempt:
+    """An attempt that publishes and whose completion is never heard of; the retry that the orchestrator hands out."""
+    attempt = kit.submit(ADD, title=title)
+
+    def stop(point: Failpoint) -> None:
+        if point is Failpoint.ATTEMPT_PUBLISHED:
+            raise RuntimeError("the worker is gone")
+
+    failpoints.arm(stop)
+    report = kit.run(ADD, attempt)
+    failpoints.arm(None)
+    assert report.status != OrchestratorStatus.COMPLETED
+    return kit.poll(ADD, attempt.id.workflow)
+
+
+def test_a_task_publishes_one_commit_on_its_input_ref(kit: Kit) -> None:
+    """Invariants 1 and 3: nothing before the publish, then input ref -> published."""
+    report = kit.run(ADD)
+    assert report.status == OrchestratorStatus.COMPLETED, report
+    assert kit.songs() == ["new", "old"]
+    assert kit.log()[:2] == [str(report.published), kit.input_ref]
+    commit = kit.graph.head()
+    assert commit.metadata["headgate.task_name"] == "add_song"
+    assert commit.publish_id == commit.metadata["headgate.publish_id"]
+
+
+def test_a_task_that_changes_nothing_completes_with_its_input_ref(kit: Kit) -> None:
+    report = kit.run(ADD, change=False)
+    assert (report.status, str(report.published)) == (OrchestratorStatus.COMPLETED, kit.input_ref)
+    assert kit.graph.head().id == kit.input_ref
+
+
+def test_a_read_only_graph_refuses_changes(kit: Kit) -> None:
+    assert kit.run(LOOK, change=False).status == OrchestratorStatus.COMPLETED
+    assert kit.run(LOOK, change=True).status != OrchestratorStatus.COMPLETED
+    assert kit.songs() == ["old"]
+
+
+def test_a_head_that_moved_in_other_tables_does_not_fence(kit: Kit) -> None:
+    kit.graph.mutate('query a() { insert Album { name: "elsewhere" } }')
+    kit.graph.ensure_indices()
+    report = kit.run(ADD)
+    assert report.status == OrchestratorStatus.COMPLETED, report
+    assert kit.songs() == ["new", "old"]
+    assert kit.graph.base().rows["Album"] == 1
+
+
+def test_a_head_that_moved_in_a_table_of_the_task_fences(kit: Kit) -> None:
+    """Invariant 2: a publish happens only if both fences hold."""
+    kit.graph.mutate('query s() { insert Song { title: "first", plays: 1 } }')
+    report = kit.run(ADD)
+    assert report.status != OrchestratorStatus.COMPLETED
+    assert kit.songs() == ["first", "old"]
+
+
+def test_a_writer_between_the_fence_and_the_publish_wins(kit: Kit) -> None:
+    def meanwhile(point: Failpoint) -> None:
+        if point is Failpoint.ATTEMPT_AFTER_SECOND_FENCE:
+            failpoints.arm(None)
+            kit.graph.mutate('query s() { insert Song { title: "first", plays: 1 } }')
+
+    failpoints.arm(meanwhile)
+    report = kit.run(ADD)
+    assert report.status != OrchestratorStatus.COMPLETED
+    assert kit.songs() == ["first", "old"]
+
+
+def test_an_abandoned_publication_is_replaced(kit: Kit) -> None:
+    """Invariant 3: an abandoned commit is never the parent of a new one."""
+    retry = abandon(kit, title="abandoned")
+    abandoned = kit.graph.head().id
+    assert kit.songs() == ["abandoned", "old"]
+    before = kit.log()
+    report = kit.run(ADD, retry)
+    assert report.status == OrchestratorStatus.COMPLETED, report
+    assert kit.log() == [str(report.published), *before[1:]]
+    assert kit.graph.commit(abandoned).superseded_by == str(report.published)
+    assert kit.graph.head().parent == kit.input_ref
+    assert kit.songs() == ["abandoned", "old"]
+    assert kit.graph.base().rows["Song"] == 2
+    with hg.open(kit.place) as reopened:
+        assert reopened.mutate('query s() { insert Song { title: "next", plays: 1 } }').changed
+
+
+def test_replacing_takes_back_everything_the_abandoned_one_wrote(kit: Kit) -> None:
+    once = {"done": False}
+
+    def first_wide_then_narrow(graph: GraphTransaction, params: Params) -> Result:
+        if not once["done"]:
+            once["done"] = True
+            graph.merge("Album", [{"name": "gone"}])
+            graph.merge("Song", [{"title": "gone", "plays": 1}])
+        else:
+            graph.merge("Song", [{"title": "kept", "plays": 1}])
+        return Result(songs=0)
+
+    wide = declared(first_wide_then_narrow, "wide", GraphSpec())
+    attempt = kit.submit(wide)
+    failpoints.arm(_lose_the_completion)
+    kit.run(wide, attempt)
+    failpoints.arm(None)
+    assert kit.graph.base().rows["Album"] == 1
+    report = kit.run(wide, kit.poll(wide, attempt.id.workflow))
+    assert report.status == OrchestratorStatus.COMPLETED, report
+    assert kit.songs() == ["kept", "old"]
+    assert kit.graph.base().rows["Album"] == 0
+
+
+def test_an_abandoned_publication_is_moved_back_by_a_retry_without_changes(kit: Kit) -> None:
+    tries = {"count": 0}
+
+    def changes_once(graph: GraphTransaction, params: Params) -> Result:
+        tries["count"] += 1
+        if tries["count"] == 1:
+            graph.merge("Song", [{"title": "gone", "plays": 1}])
+        return Result(songs=0)
+
+    once = declared(changes_once, "once", GraphSpec(types=["Song"]))
+    attempt = kit.submit(once)
+    failpoints.arm(_lose_the_completion)
+    kit.run(once, attempt)
+    failpoints.arm(None)
+    order = kit.graph._store.manifest.state().head("main").order
+    report = kit.run(once, kit.poll(once, attempt.id.workflow))
+    assert report.status == OrchestratorStatus.COMPLETED, report
+    assert report.decision is not None
+    assert report.decision.move is Move.RELOCATE
+    assert str(report.published) == kit.input_ref == kit.graph.head().id
+    assert kit.songs() == ["old"]
+    assert kit.graph._store.manifest.state().head("main").order == order + 1
+    assert kit.graph.mutate('query s() { insert Song { title: "next", plays: 1 } }').changed
+    assert kit.graph.head().parent == kit.input_ref
+
+
+def _lose_the_completion(point: Failpoint) -> None:
+    if point is Failpoint.ATTEMPT_PUBLISHED:
+        raise RuntimeError("the worker is gone")
+
+
+def test_types_that_were_not_declared_are_out_of_reach(kit: Kit) -> None:
+    def reaches(graph: GraphTransaction, params: Params) -> Result:
+        graph.read("Album")
+        return Result(songs=0)
+
+    report = kit.run(declared(reaches, "reaches", GraphSpec(types=["Song"])))
+    assert report.status != OrchestratorStatus.COMPLETED
