@@ -23,9 +23,9 @@ from headgate.attempts.names import StagingName
 from headgate.attempts.report import AttemptReport, Run
 from headgate.attempts.reporting import note_abandoned, report_completed, report_failed
 from headgate.attempts.runtime import Runtime
-from headgate.attempts.stores import AttemptStore, StoreRequest
+from headgate.attempts.stores import AttemptStore, open_stores
 from headgate.attempts.workspace import LocalWorkspace, Marker, open_workspace
-from headgate.errors import InvalidInput, MissingExtra, OutcomeUnknown, StaleAttemptError, Transient, Unsupported
+from headgate.errors import InvalidInput, MissingExtra, OutcomeUnknown, StaleAttemptError, Transient
 from headgate.failpoints import Failpoint, failpoint
 from headgate.logs import FactsLogger
 from headgate.publication import CommitMetadata, Move, NotPublished, Published, PublishId, Replace
@@ -81,7 +81,16 @@ def _work(runtime: Runtime, run: Run, cleanup: Cleanup) -> None:
         name = StagingName.of(attempt, run.execution)
     with run.during(Phase.DOWNLOAD, "workspace"):
         workspace = _open_workspace(runtime, run, cleanup)
-        stores = _open_stores(runtime, run, task_input, name, workspace)
+        stores = open_stores(
+            runtime.stores,
+            task_input,
+            declaration=declaration,
+            attempt=attempt,
+            name=name,
+            workspace=workspace,
+            orchestrator=orchestrator,
+            replace=_replace(runtime, declaration),
+        )
     failpoint(Failpoint.ATTEMPT_BEFORE_DOWNLOAD)
     with run.during(Phase.DOWNLOAD):
         arguments: dict[str, Any] = {key: store.open(cleanup) for key, store in stores.items()}
@@ -191,30 +200,6 @@ def _open_workspace(runtime: Runtime, run: Run, cleanup: Cleanup) -> LocalWorksp
 
     marker = Marker.of(run.attempt, execution=run.execution, now=run.started_at)
     return open_workspace(cleanup, runtime.options.workspace_root, marker, dispose=dispose)
-
-
-def _open_stores(
-    runtime: Runtime, run: Run, task_input: TaskInput, name: StagingName, workspace: LocalWorkspace
-) -> dict[str, AttemptStore]:
-    stores = {}
-    for key, block in task_input.blocks.items():
-        if key not in runtime.stores:
-            raise Unsupported(
-                message=f"task {run.declaration.name} needs a {key}, and this worker has none",
-                hint=f"run it where a {key} is configured",
-            )
-        request = StoreRequest(
-            declaration=run.declaration,
-            attempt=run.attempt,
-            key=key,
-            block=block,
-            replace=_replace(runtime, run.declaration),
-            name=name,
-            workspace=workspace,
-            orchestrator=runtime.orchestrator,
-        )
-        stores[key] = runtime.stores[key](request)
-    return stores
 
 
 def _run_body(runtime: Runtime, run: Run, workspace: LocalWorkspace, arguments: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
@@ -11,7 +11,7 @@ from headgate.attempts.body import body_boundary
 from headgate.attempts.cleanup import Cleanup
 from headgate.attempts.names import StagingName
 from headgate.attempts.runtime import Runtime
-from headgate.attempts.stores import StoreRequest
+from headgate.attempts.stores import open_stores
 from headgate.attempts.workspace import Marker, open_workspace
 from headgate.publication import Replace
 from headgate.tasks.context import TaskContext
@@ -49,19 +49,16 @@ def replay(
     with Cleanup() as cleanup:
         marker = Marker.of(attempt, execution=execution, now=runtime.clock.now())
         workspace = open_workspace(cleanup, runtime.options.workspace_root, marker)
-        request = StoreRequest(
+        stores = open_stores(
+            runtime.stores,
+            given,
             declaration=declaration,
             attempt=attempt,
-            key="",
-            block=next(iter(given.blocks.values()), None),  # type: ignore[arg-type]
-            replace=Replace.AUTO,
             name=StagingName.of(attempt, execution),
             workspace=workspace,
             orchestrator=runtime.orchestrator,
+            replace=Replace.AUTO,
         )
-        stores = {
-            key: runtime.stores[key](replace(request, key=key, block=block)) for key, block in given.blocks.items()
-        }
         arguments: dict[str, Any] = {key: store.open(cleanup) for key, store in stores.items()}
         arguments |= {"params": given.params, "context": TaskContext(task_name=declaration.name, execution=execution)}
         if declaration.takes_spark and runtime.spark is not None:

@@ -5,16 +5,17 @@ The lifecycle knows only this. A store decides nothing: it reads, stages, and ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from headgate.attempts.cleanup import Cleanup
 from headgate.attempts.names import StagingName
 from headgate.attempts.workspace import LocalWorkspace
+from headgate.errors import Unsupported
 from headgate.publication import CommitMetadata, Decision, Head, Outcome, Replace, Strength
 from headgate.tasks.declaration import TaskDeclaration
-from headgate.tasks.io import StoreBlock
+from headgate.tasks.io import StoreBlock, TaskInput
 from headgate.tasks.protocols import Orchestrator, PolledAttempt
 
 
@@ -83,3 +84,37 @@ class AttemptStore(Protocol):
 
 
 StoreOpener: TypeAlias = Callable[[StoreRequest], AttemptStore]
+
+
+def open_stores(
+    openers: Mapping[str, StoreOpener],
+    task_input: TaskInput,
+    *,
+    declaration: TaskDeclaration,
+    attempt: PolledAttempt,
+    name: StagingName,
+    workspace: LocalWorkspace,
+    orchestrator: Orchestrator,
+    replace: Replace,
+) -> dict[str, AttemptStore]:
+    """The stores that an input names, by their keys; nothing is read from them yet."""
+    stores = {}
+    for key, block in task_input.blocks.items():
+        if key not in openers:
+            raise Unsupported(
+                message=f"task {declaration.name} needs a {key}, and this worker has none",
+                hint=f"run it where a {key} is configured",
+            )
+        stores[key] = openers[key](
+            StoreRequest(
+                declaration=declaration,
+                attempt=attempt,
+                key=key,
+                block=block,
+                replace=replace,
+                name=name,
+                workspace=workspace,
+                orchestrator=orchestrator,
+            )
+        )
+    return stores
