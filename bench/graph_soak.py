@@ -107,6 +107,10 @@ def reader(place: str, found: Any, stop: Any) -> None:
     found.value += half
 
 
+def _done(journal: Path) -> int:
+    return journal.read_text().count('"done ') if journal.exists() else 0
+
+
 def audit(place: str, folder: Path) -> dict[str, int]:
     """Hold what the graph shows against what the journals say was acknowledged, begun or refused."""
     graph = hg.open(place)
@@ -161,8 +165,11 @@ def measure(args: argparse.Namespace) -> harness.Result:
         half, stop = context.Value("i", 0), context.Event()
         readers = [context.Process(target=reader, args=(place, half, stop)) for _ in range(1)]
 
+        journals: dict[int, Path] = {}
+
         def start(number: int) -> BaseProcess:
             journal = str(root / f"{number}-{chance.randrange(1 << 30)}.journal")
+            journals[number] = Path(journal)
             process = context.Process(target=writer, args=(place, number, chance.randrange(1 << 30), journal))
             process.start()
             return process
@@ -173,9 +180,11 @@ def measure(args: argparse.Namespace) -> harness.Result:
         kills = 0
         until = time.monotonic() + args.seconds
         while time.monotonic() < until:
-            time.sleep(chance.uniform(0.5, 3))
+            time.sleep(chance.uniform(0.1, 2))
             number = chance.randrange(args.writers)
             victim = writers[number]
+            if victim.exitcode is None and _done(journals[number]) < chance.randrange(1, 40):
+                continue  # let it work first: a process that is killed while it starts tries nothing
             if victim.exitcode not in (None, -signal.SIGKILL):
                 raise SystemExit(f"writer {number} ended by itself with {victim.exitcode}; seed {seed}")
             victim.kill()

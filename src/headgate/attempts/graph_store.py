@@ -47,7 +47,6 @@ class GraphAttemptStore:
         self._spec: GraphSpec = request.declaration.graph
         self._transaction: Transaction | None = None
         self._judged: Judged | None = None
-        self._used: tuple[str, ...] = ()
 
     @property
     def strength(self) -> Strength:
@@ -69,7 +68,6 @@ class GraphAttemptStore:
             types=tuple(self._spec.types) or None,
             writable=not self._spec.read_only,
         )
-        self._used = tuple(self._spec.types)
         cleanup.later("drop the scratch tables of the transaction", self._transaction.rollback)
         return self._transaction
 
@@ -94,7 +92,9 @@ class GraphAttemptStore:
 
     # publishing
     def head(self) -> Head:
-        self._judged = judged_head(self._graph.store, self._block.branch, self._block.ref, self._used)
+        self._judged = judged_head(
+            self._graph.store, self._block.branch, self._block.ref, self._spec.types, exact=self._spec.exact
+        )
         return self._judged.head
 
     def prepare(self, cleanup: Cleanup, decision: Decision) -> None:

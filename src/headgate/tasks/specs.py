@@ -95,6 +95,8 @@ class GraphSpec(Declared, frozen=True):
     """Empty for every type the graph has."""
     read_only: bool = False
     replace: Literal["auto", "any"] = "auto"
+    exact: bool = False
+    """Whether any change since the input ref fences, also one to tables the task does not use."""
 
 
 StoreSpec: TypeAlias = WorkspaceSpec | GraphSpec

@@ -143,6 +143,13 @@ def test_a_head_that_moved_in_other_tables_does_not_fence(kit: Kit) -> None:
     assert kit.graph.base().rows["Album"] == 1
 
 
+def test_an_exact_task_is_fenced_by_any_change(kit: Kit) -> None:
+    kit.graph.mutate('query a() { insert Album { name: "elsewhere" } }')
+    exact = declared(add, "add_exactly", GraphSpec(types=["Song"], exact=True))
+    assert kit.run(exact).status != OrchestratorStatus.COMPLETED
+    assert kit.songs() == ["old"]
+
+
 def test_a_head_that_moved_in_a_table_of_the_task_fences(kit: Kit) -> None:
     """Invariant 2: a publish happens only if both fences hold."""
     kit.graph.mutate('query s() { insert Song { title: "first", plays: 1 } }')

@@ -7,7 +7,7 @@ A wrong guess costs a slow writer a Conflict, never data.
 
 from __future__ import annotations
 
-from headgate.errors import Conflict, StoreDamaged
+from headgate.errors import Conflict, Contention, OutcomeUnknown, StoreDamaged
 from headgate.graph.manifest.publisher import check_expectations, in_lineage
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.recovery.classify import Movement, Observed, Resolution, movement_of, resolve
@@ -63,9 +63,15 @@ def recover(store: GraphStore, sidecar: Sidecar) -> None:
             else:
                 restored = restore_tables(store, sidecar, state)
                 publish_roll_back(store, sidecar, restored, kind="roll_back", movements=movements, by_recovery=True)
-        except Conflict:
+        except (Conflict, OutcomeUnknown):
+            # Somebody else was first, or it cannot be told: the next round looks what is there.
             continue
         return
+    raise Contention(
+        message=f"the unfinished write {sidecar.operation} on branch {sidecar.branch} could not be settled",
+        tries=_ROUNDS,
+        hint="try again later",
+    )
 
 
 def _movements(store: GraphStore, state: ManifestState, sidecar: Sidecar) -> dict[str, Movement]:

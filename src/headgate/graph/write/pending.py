@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headgate.errors import InvalidInput
+from headgate.errors import KeyConflict
 from headgate.graph.query.evaluate import evaluate as holds
 from headgate.graph.query.lance_sql import lance_sql
 from headgate.graph.query.mutation import lookup_ids
@@ -31,7 +31,6 @@ class PendingTable:
     at: TableSnapshot
     added: pa.Table
     deleted: pa.Array = field(default_factory=lambda: NO_IDS)
-    strict: pa.Array = field(default_factory=lambda: NO_IDS)
     image: bool = False
     made_up: bool = True
 
@@ -53,7 +52,7 @@ class PendingTable:
 
     def replace_all(self, rows: pa.Table) -> None:
         self.added, self.image = rows.cast(self.added.schema), True
-        self.deleted = self.strict = NO_IDS
+        self.deleted = NO_IDS
 
     def delta(self) -> Delta:
         return Delta(
@@ -62,7 +61,6 @@ class PendingTable:
             keys=self.added.select(key_columns(self.table)),
             deleted=self.deleted,
             image=self.image,
-            strict=self.strict,
             made_up=self.made_up,
         )
 
@@ -102,16 +100,20 @@ class Pending:
         """Add rows. Keyed ones replace what has their id, unless they are strict."""
         pending = self._of(table)
         ids = rows[ID].combine_chunks()
-        if strict:
-            taken = ids.filter(pc.is_in(ids, pending.added[ID].combine_chunks()))
-            if len(taken):
-                raise InvalidInput(
-                    message=f"there is a {table.name} {taken[0].as_py()} in this write already",
-                    hint="give each row an id of its own, or merge",
-                )
-            if not made_up and not pending.image:
-                pending.strict = pa.concat_arrays([pending.strict, ids])
+        if strict and not made_up:
+            self._refuse_taken(table, ids)
         pending.put(rows, made_up=made_up)
+
+    def _refuse_taken(self, table: TableType, ids: pa.Array) -> None:
+        taken = self.ids_with(table, ID, ids)
+        if len(taken):
+            key = taken[0].as_py()
+            raise KeyConflict(
+                message=f"there is a {table.name} {key} already",
+                table=table.name,
+                key=key,
+                hint="update it, or merge instead",
+            )
 
     def update(self, table: TableType, changes: dict[str, object], where: Predicate) -> int:
         """Set columns of the rows a condition holds for; how many there were."""

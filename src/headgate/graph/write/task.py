@@ -41,11 +41,13 @@ class Judged:
     """What the branch showed of every table the task uses."""
 
 
-def judged_head(store: GraphStore, branch: str, input_ref: str, types: Collection[str]) -> Judged:
-    """The head of a branch as a task sees it that uses these types; all of them if none are named."""
+def judged_head(
+    store: GraphStore, branch: str, input_ref: str, types: Collection[str], *, exact: bool = False
+) -> Judged:
+    """The head of a branch as a task sees it that uses these types; all of them if none are named, or if `exact`."""
     state = store.manifest.state()
     base = Base.of(store, state, branch)
-    pins = {base.table_key(name): base.pinned(name) for name in (types or base.tables)}
+    pins = {base.table_key(name): base.pinned(name) for name in (base.tables if exact or not types else types)}
     seen = _seen(store, state, branch, input_ref, pins.keys())
     return Judged(seen, state.head(branch).mark, pins)
 

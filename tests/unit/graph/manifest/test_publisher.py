@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import headgate.graph as hg
 from headgate.clock import SYSTEM_CLOCK
 from headgate.errors import (
     Conflict,
@@ -210,6 +212,16 @@ def test_a_newer_format_is_refused_by_the_publish_itself(manifest: Manifest, loc
     newer.merge(state, [Format(stamp=99), state.head("main")])
     with pytest.raises(Unsupported, match="format 99"):
         publish(manifest, made)
+
+
+@pytest.mark.parametrize("mode", ["rw", "ro"])
+@pytest.mark.parametrize("stamp", [0, 99])
+def test_a_format_that_is_not_known_is_refused_at_open(
+    manifest: Manifest, location: Location, mode: Any, stamp: int
+) -> None:
+    manifest.merge(manifest.state(), [Format(stamp=stamp)])
+    with pytest.raises(Unsupported, match=f"format {stamp}"):
+        hg.open(location.uri, mode)
 
 
 def test_rows_survive_being_stored_and_unknown_ones_are_skipped() -> None:

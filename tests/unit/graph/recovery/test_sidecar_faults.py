@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from tests.unit.graph.conftest import ADD, names
 
 import headgate.graph as hg
-from headgate.errors import Transient
+from headgate.errors import Contention, Transient
 from headgate.graph.manifest.rows import HeadMark
 from headgate.graph.recovery.owner import Owner, is_gone, this_process
 from headgate.graph.recovery.sidecar import PlannedTable, Sidecar
@@ -100,3 +101,38 @@ def test_who_is_gone_is_only_said_of_this_host() -> None:
     assert is_gone(me, "nobody works on this")
     assert is_gone(Owner(me.host, me.pid, me.started - 1000), "an earlier process of this number")
     assert not is_gone(Owner("elsewhere", 1, 0.0), "op")
+
+
+def foreign(graph: hg.Graph) -> Sidecar:
+    """What a writer on another host left before its first effect."""
+    state = graph._store.manifest.state()
+    table, pin = next(iter(state.pins("main").items()))
+    planned = PlannedTable(table, state.table(table).path, pin.version, "uuid", 1)
+    made = Sidecar(
+        operation="OTHER",
+        branch="main",
+        base=state.head("main").mark,
+        writer="mutate",
+        actor="other",
+        owner=Owner("elsewhere", 1, 0.0),
+        tables=(planned,),
+    )
+    assert graph._store.sidecars.create(made)
+    return made
+
+
+def test_a_writer_that_cannot_be_asked_is_waited_for(place: str, graph: hg.Graph) -> None:
+    foreign(graph)
+    with hg.open(place, patience=hg.Patience(write_timeout=0.3)) as waiting:
+        with pytest.raises(Contention, match="another writer holds branch main"):
+            waiting.mutate(ADD, {"name": "a"})
+        assert len(waiting._store.objects.list("__recovery")) == 1
+
+
+def test_a_writer_that_cannot_be_asked_is_rolled_back_once_its_sidecar_is_old(place: str, graph: hg.Graph) -> None:
+    """A wrong guess costs a slow writer a Conflict, never data."""
+    left = foreign(graph)
+    with hg.open(place, patience=hg.Patience(sidecar_age=timedelta(0))) as other:
+        assert other.mutate(ADD, {"name": "a"}).changed
+        assert other._store.manifest.state().find_audit(left.operation) is not None
+        assert [commit.actor for commit in other.log()][1] == "headgate:recovery"
