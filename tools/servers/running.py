@@ -87,7 +87,7 @@ class Server:
     def running(self) -> bool:
         return bool(self.pids) and all(pid.process() is not None for pid in self.pids)
 
-    def start(self, *, within: float = 120.0) -> None:
+    def start(self, *, within: float = 240.0) -> None:
         """Start every process in order, each healthy before the next. Nothing stays behind if one fails."""
         try:
             for command in self.commands:

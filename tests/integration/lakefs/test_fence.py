@@ -230,12 +230,13 @@ def test_a_protected_target_is_refused_with_the_choice(place: Place, abandoned: 
         place.repository,
         "settings",
         "branch_protection",
-        payload=[{"pattern": MAIN}],
+        payload=[{"pattern": MAIN}, {"pattern": "watched"}],
         doing="protect",
     )
     assert installing(place).status().targets[0].protected
-    while place.lake.api.put_object(place.repository, MAIN, "x", b"x", size=1).status != 403:
-        place.lake.api.drop_uncommitted(place.repository, MAIN)  # the server goes by its old rules for a while
+    place.lake.create_branch(place.repository, "watched", at=place.first)
+    while place.lake.api.put_object(place.repository, "watched", "x", b"x", size=1).status != 403:
+        pass  # the server goes by its old rules for a while
     branch = place.stage(b"a2")
     with pytest.raises(AccessDenied) as refused:
         place.lake.move_head(place.repository, MAIN, to_branch=branch, expected_head=abandoned)
