@@ -10,6 +10,7 @@ import base64
 import binascii
 import math
 import re
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
@@ -206,7 +207,8 @@ def _float(declared: PropertyType, value: Any, name: str) -> float:
         raise BadValue("not_finite", f"{name} is {_show(value)}, and must be a finite number")
     if declared.kind in (Kind.F32, Kind.VECTOR) and abs(number) >= _FLOAT32_MAX:
         raise BadValue("out_of_range", f"{name} is {_show(value)}, which no 32-bit number holds")
-    return number
+    # Rounded here as the column will be, so that a key, a range or a condition sees the number that is stored.
+    return struct.unpack("f", struct.pack("f", number))[0] if declared.kind in (Kind.F32, Kind.VECTOR) else number
 
 
 def _date(declared: PropertyType, value: Any, name: str) -> date:
