@@ -29,16 +29,22 @@ def log(
         bool, typer.Option("--first-parent", help="Follow only the first parent of each commit.")
     ] = False,
     graph: Annotated[bool, typer.Option("--graph/--no-graph", help="Draw how the commits hang together.")] = True,
+    actor: Annotated[
+        str | None, typer.Option("--actor", metavar="NAME", help="Only commits by this one, such as headgate:recovery.")
+    ] = None,
     json: console.JsonFlag = False,
 ) -> None:
     """Show the commits of a branch, newest first."""
     name, at = named(store)
     with open_store(name) as opened:
-        commits = list(islice(opened.log(opened.resolve(at), first_parent=first_parent), limit))
+        found = opened.log(opened.resolve(at), first_parent=first_parent)
+        commits = list(islice((commit for commit in found if actor in (None, commit.committer)), limit))
         heads: dict[str, list[str]] = {}
         for branch in opened.branches():
             heads.setdefault(branch.ref, []).append(branch.name)
-    console.show_either(commits, as_json_text=json, draw=lambda: "\n".join(_log_lines(commits, heads, graph=graph)))
+    console.show_either(
+        commits, as_json_text=json, draw=lambda: "\n".join(_log_lines(commits, heads, graph=graph and actor is None))
+    )
 
 
 def _log_lines(commits: list[ShownCommit], heads: dict[str, list[str]], *, graph: bool) -> list[str]:

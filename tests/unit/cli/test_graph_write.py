@@ -128,3 +128,5 @@ def test_log_show_and_diff_work_on_a_graph(music: str, headgate: Run) -> None:
         "~ Place  1 rows (+1)",
     ]
     assert "add cy" in headgate("log", "./graph").out
+    mine = json.loads(headgate("log", music, "--actor", "me", "--json").out)
+    assert [commit["message"] for commit in mine] == ["add cy", "first rows"]
