@@ -162,12 +162,15 @@ class Graph:
             nonlocal affected
             base = Base.of(self._store, state, branch)
             pending = Pending(base.schema, base.snapshot)
+            checked = mutation(text, base.schema, name=name)
             affected = apply(pending, checked.bind(params), self._store.ids)
             return prepare_pending(base, pending, insert_only=pending.insert_only)
 
-        base = Base.of(self._store, self._store.manifest.known(), branch)
-        checked = mutation(text, base.schema, name=name)
-        touched = {statement.table.name for statement in checked.statements}
+        known = self._store.manifest.known()
+        if known.find_head(branch) is None:
+            known = self._store.manifest.state()
+        base = Base.of(self._store, known, branch)
+        touched = {statement.table.name for statement in mutation(text, base.schema, name=name).statements}
         with ExitStack() as queues:
             for lock in self._store.locks.all_of([f"{branch}/{table}" for table in touched]):
                 queues.enter_context(lock)

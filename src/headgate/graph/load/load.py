@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.errors import InvalidInput
+from headgate.errors import ExpectedVersionMismatch, InvalidInput
 from headgate.graph.load.loader import Loader, LoadMode, require_rows
 from headgate.graph.load.sources import Rejected, Source, chunks
 from headgate.graph.load.spool import spool_folder
@@ -99,6 +99,14 @@ def check(
 def _prepare(
     base: Base, loader: Loader, rejected: Rejected, rejects: Path | None, mode: LoadMode, told: str
 ) -> Prepared | None:
+    if base.schema_order != loader.schema_order:
+        raise ExpectedVersionMismatch(
+            message=f"the schema of branch {base.branch} has changed since the rows were read",
+            table="schema",
+            expected=loader.schema_order,
+            actual=base.schema_order,
+            hint="load again",
+        )
     finished = loader.finish(base)
     deltas = {name: delta for name, (delta, _) in finished.items()}
     evaluation = evaluate(base.schema, deltas, base.snapshot)

@@ -85,6 +85,7 @@ class Loader:
         self._dry_run = dry_run
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="headgate-load")
         self.types: dict[str, TypeLoad] = {}
+        self.schema_order = base.schema_order
 
     def add_all(self, found: Iterable[Chunk]) -> None:
         for chunk in found:

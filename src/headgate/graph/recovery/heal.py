@@ -97,6 +97,8 @@ def _conditions_hold(state: ManifestState, sidecar: Sidecar) -> bool:
 def _may_act(store: GraphStore, found: FoundSidecar) -> bool:
     if is_gone(found.sidecar.owner, found.sidecar.operation):
         return True
+    if store.clock.now() - found.modified < store.patience.sidecar_age / 2:
+        return False  # fresh by any clock: not worth asking the store for its own
     return store.sidecars.now() - found.modified > store.patience.sidecar_age
 
 

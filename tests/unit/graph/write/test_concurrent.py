@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from tests.unit.graph.conftest import ADD, names
@@ -130,3 +131,32 @@ def test_one_publish_id_in_two_writers_is_one_commit(place: str, graph: hg.Graph
     assert together(*[writer] * 4) == [None] * 4
     assert len(set(commits)) == 1
     assert graph.base().rows["Note"] == 1
+
+
+def changed_schema(place: str) -> None:
+    """The schema row of main is written anew, as a schema change writes it."""
+    with hg.open(place) as other:
+        manifest = other.store.manifest
+        state = manifest.state()
+        head, schema = state.head("main"), state.schema("main")
+        order = head.order + 1
+        manifest.merge(state, [replace(head, order=order), replace(schema, order=order)])
+
+
+def test_a_write_checked_against_an_older_schema_is_a_conflict(place: str, graph: hg.Graph) -> None:
+    change = graph.transaction()
+    change.append("Note", [{"text": "t"}])
+    changed_schema(place)
+    with pytest.raises(ExpectedVersionMismatch, match="schema of branch main"):
+        change.commit()
+
+
+def test_a_load_read_under_an_older_schema_is_a_conflict(place: str, graph: hg.Graph) -> None:
+    class Rows(list[dict[str, str]]):
+        def __getitem__(self, at: object) -> list[dict[str, str]]:  # type: ignore[override]
+            changed_schema(place)
+            return [{"text": "t"}]
+
+    with pytest.raises(ExpectedVersionMismatch, match="since the rows were read"):
+        graph.load(Rows([{"text": "t"}]), type_name="Note")
+    assert graph.base().rows["Note"] == 0
