@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from headgate.attempts.cleanup import Cleanup
 from headgate.attempts.fence import check_current
@@ -24,7 +26,8 @@ from headgate.errors import (
     Unsupported,
 )
 from headgate.failpoints import Failpoint, failpoint
-from headgate.lake.interface import STAGING_PREFIX, Lake
+from headgate.lake.interface import STAGING_PREFIX, Lake, Progress
+from headgate.lake.progress import Meter, Transferred
 from headgate.lake.publisher import Owner
 from headgate.lake.transfer import download
 from headgate.lake.workspace import Baseline, WorkspaceChanges, detect_changes
@@ -60,7 +63,20 @@ class Staged:
     """What it was made at, or was seen at."""
 
 
-def lake_opener(lakes: Callable[[WorkspaceBlock], Lake]) -> StoreOpener:
+Watch: TypeAlias = Callable[[str], AbstractContextManager[Progress]]
+"""Shows how far a transfer is while it is open; told what is transferred."""
+
+
+def logged(what: str) -> AbstractContextManager[Progress]:
+    """A line in the log every so often, so that a long transfer can be told from one that hangs."""
+
+    def say(done: Transferred) -> None:
+        log.info("%s: %s", what, done)
+
+    return nullcontext(Meter(say=say))
+
+
+def lake_opener(lakes: Callable[[WorkspaceBlock], Lake], *, watch: Watch = logged) -> StoreOpener:
     """Opens workspaces on the lake that `lakes` finds for an input block."""
 
     def opened(request: StoreRequest) -> AttemptStore:
@@ -75,7 +91,7 @@ def lake_opener(lakes: Callable[[WorkspaceBlock], Lake]) -> StoreOpener:
                 message=f"the branch {request.block.branch!r} belongs to the runtime: nothing is published to it",
                 hint="name a branch of your own",
             )
-        return LakeStore(lakes(request.block), request, request.block)
+        return LakeStore(lakes(request.block), request, request.block, watch)
 
     return opened
 
@@ -83,9 +99,9 @@ def lake_opener(lakes: Callable[[WorkspaceBlock], Lake]) -> StoreOpener:
 class LakeStore:
     """One workspace of one attempt."""
 
-    def __init__(self, lake: Lake, request: StoreRequest, block: WorkspaceBlock) -> None:
+    def __init__(self, lake: Lake, request: StoreRequest, block: WorkspaceBlock, watch: Watch) -> None:
         assert request.declaration.workspace is not None
-        self._lake, self._request, self._block = lake, request, block
+        self._lake, self._request, self._block, self._watch = lake, request, block, watch
         self._spec: WorkspaceSpec = request.declaration.workspace
         self._selection = self._spec.selection
         self._baseline: Baseline | None = None
@@ -103,15 +119,17 @@ class LakeStore:
         into = root / prefix
         with disk_told(root):
             into.mkdir(parents=True, exist_ok=True)
-        below = download(
-            self._lake,
-            self._block.repository,
-            self._block.input_ref,
-            into=into,
-            prefix=prefix,
-            # An object whose key is the prefix without its slash is not below it.
-            selects=lambda path: bool(path) and self._selection.takes(f"{self._spec.prefix}{path}"),
-        )
+        with self._watch("download") as progress:
+            below = download(
+                self._lake,
+                self._block.repository,
+                self._block.input_ref,
+                into=into,
+                prefix=prefix,
+                # An object whose key is the prefix without its slash is not below it.
+                selects=lambda path: bool(path) and self._selection.takes(f"{self._spec.prefix}{path}"),
+                progress=progress,
+            )
         files = {below.key(path): recorded for path, recorded in below.files.items()} if prefix else below.files
         self._baseline = replace(below, prefix="", files=files)
         return root
@@ -135,13 +153,15 @@ class LakeStore:
         assert self._changes is not None
         self._make_branch(cleanup)
         failpoint(Failpoint.ATTEMPT_STAGING_CREATED)
-        self._lake.commit(
-            self._block.repository,
-            self._branch,
-            self._changes.changes,
-            message=self._message(),
-            metadata=metadata.to_map(),
-        )
+        with self._watch("upload") as progress:
+            self._lake.commit(
+                self._block.repository,
+                self._branch,
+                self._changes.changes,
+                message=self._message(),
+                metadata=metadata.to_map(),
+                progress=progress,
+            )
 
     def revoke_predecessors(self) -> None:
         """Delete the staging branches of earlier attempts of this task, and make what is on its way decide again.

@@ -15,11 +15,12 @@ import typer
 from headgate.cli import console, invocation
 from headgate.cli.branches import list_branches
 from headgate.cli.stores import named, open_repository
+from headgate.cli.transfers import watched
 from headgate.errors import InvalidInput, NotFound, Unsupported
 
 if TYPE_CHECKING:
     from headgate.lake import EmbeddedLake
-    from headgate.lake.interface import Changes, Lake, Progress
+    from headgate.lake.interface import Changes, Lake
     from headgate.publication import Ref
 
 app = typer.Typer()
@@ -189,7 +190,7 @@ def export_folder(
 @lake.command()
 def verify(store: Store, json: console.JsonFlag = False) -> None:
     """Read everything; say what is damaged, and which commits it hurts."""
-    with _embedded(store) as opened, _progress("verify") as progress:
+    with _embedded(store) as opened, watched("verify", summary=True) as progress:
         report = opened.verify(progress=progress)
     console.show_either(report, as_json_text=json, draw=lambda: "\n".join(_verdict(report)))
     if not report.whole:
@@ -264,29 +265,9 @@ def _download(opened: Lake, repository: str, ref: Ref, folder: Path, prefix: str
             raise InvalidInput(message=f"{folder} is not empty", hint="name a new or empty folder")
     except FileExistsError:
         raise InvalidInput(message=f"{folder} is a file", hint="name a new or empty folder") from None
-    with _progress("download") as progress:
+    with watched("download", summary=True) as progress:
         baseline = download(opened, repository, ref, into=folder, prefix=prefix, progress=progress)
     console.note(f"wrote {len(baseline.files)} files to {folder}")
-
-
-@contextmanager
-def _progress(what: str) -> Iterator[Progress]:
-    """A bar on a terminal; a line every few seconds, and one at the end, elsewhere."""
-    from headgate.lake.progress import Meter
-
-    with console.progress() as bars:
-        if bars.disable:
-            meter = Meter(say=lambda done: console.note(f"{what}: {done}"))
-            yield meter
-            console.note(f"{what}: {meter.transferred}")
-            return
-        meter, task = Meter(), bars.add_task(what, total=None)
-
-        def advance(files: int, size: int) -> None:
-            meter(files, size)
-            bars.update(task, advance=files, description=f"{what}: {meter.transferred}")
-
-        yield advance
 
 
 def _publish(store: str, changes: Changes, *, message: str, dry_run: bool) -> None:
@@ -304,7 +285,7 @@ def _publish(store: str, changes: Changes, *, message: str, dry_run: bool) -> No
         staging = f"{STAGING_PREFIX}import-{ULIDS.new().lower()}"
         opened.create_branch(repository, staging, at=head.ref)
         try:
-            with _progress("upload") if puts > 1 else nullcontext() as progress:
+            with watched("upload", summary=True) if puts > 1 else nullcontext() as progress:
                 opened.commit(repository, staging, changes, message=message, progress=progress)
             ref = opened.merge(repository, staging, branch, expected_head=head.ref, message=message)
         finally:

@@ -139,6 +139,7 @@ def _last_task(machine: Machine, workflow: str) -> str:
 
 def _attempt(machine: Machine, declaration: TaskDeclaration, workflow: str, *, quiet: bool) -> AttemptReport:
     from headgate.attempts.lifecycle import run_attempt
+    from headgate.cli.transfers import watched
 
     polled = machine.orchestrator.poll(declaration.name, workflow=workflow)
     if polled is None:
@@ -152,7 +153,7 @@ def _attempt(machine: Machine, declaration: TaskDeclaration, workflow: str, *, q
 
     if not quiet:
         console.note(f"{declaration.name}: workflow {workflow}, retry {polled.id.retry_count}")
-    runtime = machine.runtime()
+    runtime = machine.runtime(watch=watched)
     try:
         with _prints_are_notes():
             return run_attempt(runtime if quiet else replace(runtime, on_phase=told), declaration, polled)

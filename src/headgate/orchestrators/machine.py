@@ -8,7 +8,7 @@ from functools import cached_property
 
 from headgate.attempts.gc import Reclaimed, reclaim_branches, reclaim_workspaces
 from headgate.attempts.kept import KeepFailed, KeepLimits, KeptAttempts
-from headgate.attempts.lake_store import lake_opener
+from headgate.attempts.lake_store import Watch, lake_opener, logged
 from headgate.attempts.records import AttemptRecords
 from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.attempts.stores import AttemptStore, StoreRequest
@@ -65,12 +65,12 @@ class Machine:
     def kept(self) -> KeptAttempts:
         return KeptAttempts(self.settings.workspace_root, self.options.keep, clock=self.clock)
 
-    def runtime(self) -> Runtime:
-        """What attempts run with here."""
+    def runtime(self, *, watch: Watch = logged) -> Runtime:
+        """What attempts run with here; `watch` shows their transfers."""
         return Runtime(
             orchestrator=self.orchestrator,
             stores={
-                "workspace": lake_opener(lambda block: self.lakes.of_repository(block.repository).lake),
+                "workspace": lake_opener(lambda block: self.lakes.of_repository(block.repository).lake, watch=watch),
                 "graph": self._open_graph_store,
             },
             options=self.options,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from tests.unit.attempts.kit import LOOK, READ_ONLY, REPOSITORY, WRITE, Kit, Params, Result, declared
 
+from headgate.attempts.lake_store import lake_opener
+from headgate.lake.progress import Meter
 from headgate.publication import CommitMetadata, Move, Strength
 
 
@@ -40,6 +43,18 @@ def test_a_read_only_task_asks_no_head(kit: Kit) -> None:
     assert report.output["workspace"]["ref"] == kit.input_ref
     assert report.decision is None
     kit.assert_nothing_left()
+
+
+def test_a_watcher_sees_every_file_that_is_moved(kit: Kit) -> None:
+    moved: dict[str, Meter] = {}
+
+    def watch(what: str) -> AbstractContextManager[Meter]:
+        return nullcontext(moved.setdefault(what, Meter()))
+
+    report = kit.with_parts(stores={"workspace": lake_opener(lambda block: kit.lake, watch=watch)}).run(WRITE)
+    assert report.ok, report.reason
+    told = {what: (meter.transferred.files, meter.transferred.bytes) for what, meter in moved.items()}
+    assert told == {"download": (2, 2), "upload": (1, 3)}
 
 
 def test_a_task_without_a_store_completes(kit: Kit) -> None:
