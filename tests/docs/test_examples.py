@@ -11,6 +11,7 @@ from tests.docs.examples import ROOT, Page, matches, split_console
 PAGES = [
     "README.md",
     "docs/guide/writing-tasks.md",
+    "docs/guide/testing-tasks.md",
     "docs/guide/running.md",
     "docs/guide/attempts.md",
     "docs/guide/graph-schema.md",

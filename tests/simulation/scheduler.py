@@ -55,6 +55,11 @@ class _Current(threading.local):
 _current = _Current()
 
 
+def current_turn() -> Turn | None:
+    """Whose turn the calling thread is; None for threads that nobody schedules."""
+    return _current.turn
+
+
 class Watched:
     """A real part, each of whose calls is a place to give way. Threads of its own, heartbeats, pass freely."""
 

@@ -1,0 +1,113 @@
+"""Random interleavings that hypothesis makes and shrinks; and that it finds what each rule of the protocol is for."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from tests.simulation.machine import Attempts, AttemptTurn, Part, broken
+from tests.simulation.scheduler import current_turn
+
+from headgate.publication import Ref, Replace, TaskFate, TaskState
+from headgate.tasks.protocols import AttemptId, AttemptSnapshot
+
+pytestmark = pytest.mark.slow
+
+EXAMPLES = int(os.environ.get("HEADGATE_MACHINE_EXAMPLES", "60"))
+BOUNDED = settings(
+    max_examples=EXAMPLES,
+    stateful_step_count=30,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+)
+HUNTING = settings(BOUNDED, max_examples=400, phases=[Phase.generate], derandomize=True)
+"""The same orders in every run, and no shrinking: it only has to be found."""
+
+
+def test_invariants_1_2_3_and_7_hold_in_any_order_of_events() -> None:
+    run_state_machine_as_test(Attempts, settings=BOUNDED)
+
+
+def test_replacing_any_child_is_safe_where_one_workflow_has_the_branch() -> None:
+    machine = broken("Any", replace_rule=Replace.ANY, one_writer=True)
+    run_state_machine_as_test(machine, settings=BOUNDED)
+
+
+class SoftLake(Part):
+    """Expects whatever head it finds: the client's look at the head is all that is left of the fence."""
+
+    def merge(self, repository: str, source: str, into: str, *, expected_head: Ref, **more: Any) -> Ref:
+        self._give_way("merge")
+        found = self._part.head(repository, into).ref
+        ref: Ref = self._part.merge(repository, source, into, expected_head=found, **more)
+        return ref
+
+    def move_head(self, repository: str, branch: str, *, expected_head: Ref, **more: Any) -> Ref:
+        self._give_way("move_head")
+        found = self._part.head(repository, branch).ref
+        ref: Ref = self._part.move_head(repository, branch, expected_head=found, **more)
+        return ref
+
+    def _give_way(self, call: str) -> None:
+        turn = current_turn()
+        assert turn is not None
+        turn.give_way(f"lake.{call}")
+
+
+class FencedEarly(Part):
+    """The orchestrator is asked before the head is read, and not after."""
+
+    def head(self, repository: str, branch: str) -> Any:
+        turn = current_turn()
+        assert isinstance(turn, AttemptTurn)
+        turn.fenced_early = turn.orchestrator.current(turn.attempt.id)
+        return self.__getattr__("head")(repository, branch)
+
+
+class AnswersEarly(Part):
+    def current(self, attempt: AttemptId) -> AttemptSnapshot:
+        turn = current_turn()
+        if isinstance(turn, AttemptTurn) and turn.fenced_early is not None:
+            early, turn.fenced_early = turn.fenced_early, None
+            assert isinstance(early, AttemptSnapshot)
+            return early
+        found: AttemptSnapshot = self.__getattr__("current")(attempt)
+        return found
+
+
+class NeverStale(Part):
+    """Every attempt is told that it is current, until something is completed."""
+
+    def current(self, attempt: AttemptId) -> AttemptSnapshot:
+        found: AttemptSnapshot = self.__getattr__("current")(attempt)
+        return found if found.status == "COMPLETED" else AttemptSnapshot(id=attempt, status="IN_PROGRESS")
+
+
+class Impatient(Part):
+    """Whoever has not been accepted yet never will be."""
+
+    def fate(self, workflow: str, task_id: str, *, store: str) -> TaskFate:
+        found: TaskFate = self.__getattr__("fate")(workflow, task_id, store=store)
+        return TaskFate(state=TaskState.ENDED) if found.state is TaskState.RUNNING else found
+
+
+ANY = {"replace_rule": Replace.ANY, "one_writer": True}
+BROKEN = {
+    "the lake does not look at the expected head": {"lake_part": SoftLake},
+    "the fence comes before the head is read": {**ANY, "lake_part": FencedEarly, "orchestrator_part": AnswersEarly},
+    "there is no attempt fence": {**ANY, "orchestrator_part": NeverStale},
+    "what runs is taken for abandoned": {"orchestrator_part": Impatient},
+}
+
+VIOLATED = "is not on the branch|its author has not read|a parent that was never accepted"
+
+
+@pytest.mark.parametrize("rule", BROKEN)
+def test_the_machine_finds_a_runtime_in_which(rule: str) -> None:
+    machine = broken("Broken", **BROKEN[rule])
+    with pytest.raises(AssertionError, match=VIOLATED):
+        run_state_machine_as_test(machine, settings=HUNTING)
