@@ -200,7 +200,7 @@ def test_doctor_asks_the_servers_of_the_profile(headgate: Run, project: Path, mo
     )
     told = findings(headgate, "--profile", "prod")
     assert (told["orchestrator"]["state"], told["store songs"]["state"]) == ("ok", "ok")
-    assert server.asked == ["/api/v1/healthcheck", "/api/v1/user", "/health", "/api/token"]
+    assert {"/api/v1/healthcheck", "/api/v1/user", "/health", "/api/token"} <= set(server.asked)
 
 
 @pytest.mark.parametrize(
