@@ -30,7 +30,7 @@ _TREE = "tree/{}/"
 _OFFSET = 0xFFFFFFFF
 _SMALL_ROWS = 1024
 _SMALL_BYTES = 1 << 20
-_SMALL_FRAGMENTS = 48
+_SMALL_FRAGMENTS = 24
 """Past this many small fragments the next change rewrites them as one, so that reads stay flat over history."""
 
 

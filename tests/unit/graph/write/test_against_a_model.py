@@ -98,13 +98,15 @@ def shown(graph: hg.Graph) -> tuple[dict[int, int | None], dict[tuple[int, int],
 
 @pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=list(HealthCheck))
-@given(script=writes)
-def test_the_graph_shows_what_the_statements_say(script: list[list[Any]]) -> None:
+@given(script=writes, indexed_after=st.integers(0, 4))
+def test_the_graph_shows_what_the_statements_say(script: list[list[Any]], indexed_after: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "_SMALL_FRAGMENTS", 2)
         graph = hg.init(Path(folder) / "graph", SCHEMA)
         model = Model()
-        for block in script:
+        for number, block in enumerate(script):
+            if number == indexed_after:
+                graph.ensure_indices()
             after = model.copy()
             refused = False
             try:
