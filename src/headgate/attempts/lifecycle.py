@@ -55,8 +55,8 @@ def run_attempt(runtime: Runtime, declaration: TaskDeclaration, attempt: PolledA
     every = declaration.budget.heartbeat_interval_seconds
     try:
         with (
-            heartbeat(runtime.orchestrator, attempt.id, every=every, cancellation=run.cancellation),
             Cleanup() as cleanup,
+            heartbeat(runtime.orchestrator, attempt.id, every=every, cancellation=run.cancellation),
         ):
             try:
                 _work(runtime, run, cleanup)

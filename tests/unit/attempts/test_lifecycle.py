@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from tests.unit.attempts.kit import LOOK, READ_ONLY, REPOSITORY, WRITE, Kit, Params, Result, declared
+from tests.unit.attempts.kit import LOOK, READ_ONLY, REPOSITORY, WRITE, Kit, Params, Result, at, declared
 
 from headgate.attempts.lake_store import lake_opener
+from headgate.failpoints import Failpoint
 from headgate.lake.progress import Meter
 from headgate.publication import CommitMetadata, Move, Strength
 
@@ -149,3 +151,17 @@ def test_a_branch_of_the_runtime_is_no_target(kit: Kit) -> None:
     report = kit.run(WRITE, kit.poll(WRITE))
     assert report.status == "FAILED_WITH_TERMINAL_ERROR"
     assert "belongs to the runtime" in report.reason
+
+
+def test_no_lease_is_kept_while_cleaning_up(kit: Kit) -> None:
+    """A long cleanup of an attempt that is over would be told as one that somebody took away."""
+    beating: list[bool] = []
+
+    def look() -> None:
+        beating.append("headgate-heartbeat" in {thread.name for thread in threading.enumerate()})
+
+    with at(Failpoint.ATTEMPT_IN_BODY, look):
+        assert kit.run(WRITE).ok
+    with at(Failpoint.ATTEMPT_STAGING_DELETED, look):
+        assert kit.run(WRITE, kit.submit(WRITE, kit.head(), text="more")).ok
+    assert beating == [True, False]
