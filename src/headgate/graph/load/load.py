@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headgate.errors import ExpectedVersionMismatch, InvalidInput
+from headgate.errors import InvalidInput
 from headgate.graph.load.loader import Loader, LoadMode, require_rows
 from headgate.graph.load.sources import Rejected, Source, chunks
 from headgate.graph.load.spool import spool_folder
+from headgate.graph.manifest.publisher import schema_mismatch
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.store import GraphStore
 from headgate.graph.write.base import Base
@@ -100,13 +101,7 @@ def _prepare(
     base: Base, loader: Loader, rejected: Rejected, rejects: Path | None, mode: LoadMode, told: str
 ) -> Prepared | None:
     if base.schema_order != loader.schema_order:
-        raise ExpectedVersionMismatch(
-            message=f"the schema of branch {base.branch} has changed since the rows were read",
-            table="schema",
-            expected=loader.schema_order,
-            actual=base.schema_order,
-            hint="load again",
-        )
+        raise schema_mismatch(base.branch, expected=loader.schema_order, actual=base.schema_order)
     finished = loader.finish(base)
     deltas = {name: delta for name, (delta, _) in finished.items()}
     evaluation = evaluate(base.schema, deltas, base.snapshot)

@@ -187,18 +187,23 @@ def check_expectations(state: ManifestState, publication: Publication) -> None:
         )
     schema = state.schema(publication.branch)
     if publication.expected_schema not in (None, schema.order):
-        raise ExpectedVersionMismatch(
-            message=f"the schema of branch {publication.branch} has changed since this write was prepared",
-            table="schema",
-            expected=publication.expected_schema,
-            actual=schema.order,
-            hint="read the new schema and write again",
-        )
+        assert publication.expected_schema is not None
+        raise schema_mismatch(publication.branch, expected=publication.expected_schema, actual=schema.order)
     pins = state.pins(publication.branch)
     for table, expected in publication.expected.items():
         pin = pins.get(table)
         if pin is None or (pin.version, pin.fork) != (expected.version, expected.fork):
             raise version_mismatch(state, table, expected=expected.version, actual=pin.version if pin else None)
+
+
+def schema_mismatch(branch: str, *, expected: int, actual: int | None) -> ExpectedVersionMismatch:
+    return ExpectedVersionMismatch(
+        message=f"the schema of branch {branch} has changed since this write was prepared",
+        table="schema",
+        expected=expected,
+        actual=actual,
+        hint="read the new schema and write again",
+    )
 
 
 def version_mismatch(state: ManifestState, table: str, *, expected: int, actual: int | None) -> ExpectedVersionMismatch:

@@ -18,9 +18,17 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from headgate.errors import Conflict, Contention, ExpectedHeadMismatch, ExpectedVersionMismatch, OutcomeUnknown
+from headgate.errors import Conflict, Contention, ExpectedHeadMismatch, OutcomeUnknown
 from headgate.failpoints import Failpoint, failpoint
-from headgate.graph.manifest.publisher import Published, TableAt, find_publish, publish, relocated, version_mismatch
+from headgate.graph.manifest.publisher import (
+    Published,
+    TableAt,
+    find_publish,
+    publish,
+    relocated,
+    schema_mismatch,
+    version_mismatch,
+)
 from headgate.graph.manifest.rows import Commit, Head, HeadMark
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import commit_at
@@ -126,13 +134,7 @@ def _check_condition(request: WriteRequest, head: Head) -> None:
 def _lost(state: ManifestState, prepared: Prepared, branch: str) -> Conflict:
     table, expected, actual = prepared.moved(state, branch) or ("", 0, None)
     if table == "schema":
-        return ExpectedVersionMismatch(
-            message=f"the schema of branch {branch} has changed since this write was prepared",
-            table="schema",
-            expected=expected,
-            actual=actual,
-            hint="read the new schema and write again",
-        )
+        return schema_mismatch(branch, expected=expected, actual=actual)
     return version_mismatch(state, table, expected=expected, actual=actual)
 
 

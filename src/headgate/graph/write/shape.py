@@ -13,10 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from headgate.errors import InvalidInput, Problem
+from headgate.graph.query.predicate import endpoint_id
 from headgate.graph.schema.arrow import arrow_schema
-from headgate.graph.schema.keys import row_id, row_ids
+from headgate.graph.schema.keys import row_ids
 from headgate.graph.schema.model import DST, ID, SRC, EdgeType, Kind, NodeType, PropertyType, Schema, TableType
-from headgate.graph.schema.values import BadValue, Rules, check_column, coerce_type
+from headgate.graph.schema.values import BadValue, Rules, check_column
 from headgate.graph.write.ids import fresh_ids
 from headgate.ids import IdSource
 
@@ -140,21 +141,11 @@ def _endpoints(node: NodeType, side: str, column: Any, bad: dict[int, list[BadVa
         try:
             if value is None:
                 raise BadValue("required", f"{side} is required and must name a {node.name}")
-            out.append(_composite_id(node, value))
+            out.append(endpoint_id(node, value))
         except BadValue as problem:
             bad.setdefault(row, []).append(problem)
             out.append(None)
     return pa.array(out, pa.string())
-
-
-def _composite_id(node: NodeType, value: Any) -> str:
-    """The id that a list of key values, or the text of such a list, stands for."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list | tuple) or len(value) != len(node.key):
-        raise BadValue("type", f"the key of {node.name} is ({', '.join(node.key)}), and {value!r} is given")
-    parts = zip(node.key, value, strict=True)
-    return row_id([coerce_type(node.property(name).type, item, name=name) for name, item in parts])
 
 
 def _filled(column: pa.Array, ids: IdSource) -> pa.Array:

@@ -157,6 +157,6 @@ def test_a_load_read_under_an_older_schema_is_a_conflict(place: str, graph: hg.G
             changed_schema(place)
             return [{"text": "t"}]
 
-    with pytest.raises(ExpectedVersionMismatch, match="since the rows were read"):
+    with pytest.raises(ExpectedVersionMismatch, match="schema of branch main"):
         graph.load(Rows([{"text": "t"}]), type_name="Note")
     assert graph.base().rows["Note"] == 0
