@@ -32,7 +32,8 @@ from headgate.attempts.records import AttemptRecords
 from headgate.attempts.report import AttemptReport
 from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.lake import Changes, EmbeddedLake, Source
-from headgate.orchestrators.local import LocalOrchestrator, RetryRule
+from headgate.orchestrators.engine import TaskRule
+from headgate.orchestrators.local import LocalOrchestrator
 from headgate.tasks import task, task_of
 
 REPOSITORY = "bench"
@@ -80,7 +81,7 @@ class Bench:
         ref = self.lake.head(REPOSITORY, "main").ref
         block = {"repository": REPOSITORY, "branch": "main", "ref_type": "commit", "ref": ref}
         task_input = {"workspace": block, "params": {"changed": changed, "size": self.size}}
-        self.orchestrator.submit(declaration.name, task_input, retry=RetryRule(count=0))
+        self.orchestrator.submit(declaration.name, task_input, retry=TaskRule(count=0))
         polled = self.orchestrator.poll(declaration.name)
         assert polled is not None
         report = run_attempt(self.runtime, declaration, polled)

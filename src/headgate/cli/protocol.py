@@ -23,7 +23,8 @@ from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.errors import HeadgateError
 from headgate.ids import ULIDS
 from headgate.lake.interface import Changes, Lake
-from headgate.orchestrators.local import LocalOrchestrator, RetryRule
+from headgate.orchestrators.engine import TaskRule
+from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import CommitMetadata, PublishId, Ref
 from headgate.tasks import TaskDeclaration, task, task_of
 
@@ -154,7 +155,7 @@ class Protocol:
 
     def _abandoned(self, branch: str, base: Ref) -> Ref:
         """A publication of a task that then failed: the orchestrator never accepted it."""
-        submitted = self._orchestrator.submit(_TASK.name, self._input(branch, base, ""), retry=RetryRule(count=0))
+        submitted = self._orchestrator.submit(_TASK.name, self._input(branch, base, ""), retry=TaskRule(count=0))
         polled = self._orchestrator.poll(_TASK.name, workflow=submitted.workflow)
         assert polled is not None
         metadata = CommitMetadata(
@@ -170,7 +171,7 @@ class Protocol:
         return head
 
     def _attempt(self, branch: str, base: Ref, text: str) -> AttemptReport:
-        submitted = self._orchestrator.submit(_TASK.name, self._input(branch, base, text), retry=RetryRule(count=0))
+        submitted = self._orchestrator.submit(_TASK.name, self._input(branch, base, text), retry=TaskRule(count=0))
         polled = self._orchestrator.poll(_TASK.name, workflow=submitted.workflow)
         assert polled is not None
         return run_attempt(self._runtime, _TASK, polled)

@@ -66,9 +66,9 @@ def run(
             if dry_run:
                 console.show_json({"task": declaration.name, "input": task_input})
                 continue
-            from headgate.orchestrators.local import RetryRule
+            from headgate.orchestrators.engine import TaskRule
 
-            rule = RetryRule(count=0, response_seconds=declaration.controls.timeout.response_seconds)
+            rule = TaskRule(count=0, response_seconds=declaration.controls.timeout.response_seconds)
             workflow = machine.orchestrator.submit(declaration.name, task_input, retry=rule).workflow
             reports.append(_attempt(machine, declaration, workflow, quiet=json))
             if not reports[-1].ok:

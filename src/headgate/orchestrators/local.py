@@ -1,68 +1,52 @@
-"""The local orchestrator: one-task workflows handed out from a SQLite file on this machine.
+"""The local orchestrator: workflows handed out from a SQLite file on this machine.
 
 Every change of state is one conditional update in one transaction: who comes second changes nothing. A task id is
 worked on once; a lease that runs out, and a failure that may be tried again, hand the work out under a new task id,
-after which nothing said about the old one counts.
+after which nothing said about the old one counts. Who runs a workflow holds its epoch; resuming it takes the next one,
+in the transaction that ends what the epoch before had in progress, so that of two who run it only the later one acts.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.database import Database
-from headgate.errors import InvalidInput, NotFound, OrchestratorStatus
+from headgate.errors import Conflict, Fenced, NotFound
 from headgate.ids import ULIDS, IdSource
+from headgate.orchestrators.engine.references import complete_input
+from headgate.orchestrators.engine.rules import TaskRule, rules_as_text
+from headgate.orchestrators.engine.scheduler import (
+    CANCELED,
+    COMPLETED,
+    FAILED,
+    IN_PROGRESS,
+    SCHEDULED,
+    TERMINAL,
+    TIMED_OUT,
+    Entry,
+)
+from headgate.orchestrators.engine.scheduler import outline as outline_of
+from headgate.orchestrators.engine.targets import check_targets
+from headgate.orchestrators.local_changes import RUNNING, TERMINATED, Changes
+from headgate.orchestrators.local_records import (
+    TaskRecord,
+    WorkflowRecord,
+    definition_in,
+    dumped,
+    rules_in,
+    state_of,
+    task_record,
+    workflow_record,
+)
 from headgate.orchestrators.local_schema import MIGRATIONS
 from headgate.publication import Ref, TaskFate, TaskState
 from headgate.tasks.protocols import AttemptId, AttemptSnapshot, PolledAttempt
-
-SCHEDULED, IN_PROGRESS, CANCELED, TIMED_OUT = "SCHEDULED", "IN_PROGRESS", "CANCELED", "TIMED_OUT"
-COMPLETED, FAILED, TERMINAL = OrchestratorStatus.COMPLETED, OrchestratorStatus.FAILED, OrchestratorStatus.TERMINAL
-RUNNING, TERMINATED = "RUNNING", "TERMINATED"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetryRule:
-    """How often a failed task is handed out again, after how long, and how long a lease lasts."""
-
-    count: int = 3
-    delay_seconds: float = 60.0
-    response_seconds: float = 600.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class TaskRecord:
-    """All the orchestrator knows of one task id."""
-
-    id: str
-    workflow: str
-    workflow_status: str
-    name: str
-    reference: str
-    seq: int
-    iteration: int
-    retry_count: int
-    status: str
-    input: Mapping[str, Any]
-    output: Mapping[str, Any] | None
-    reason: str
-    poll_count: int
-    worker_id: str | None
-    scheduled_at: datetime
-    started_at: datetime | None
-    lease_until: datetime | None
-    ended_at: datetime | None
-
-    @property
-    def over(self) -> bool:
-        return self.status not in (SCHEDULED, IN_PROGRESS)
 
 
 class LocalOrchestrator:
@@ -70,7 +54,7 @@ class LocalOrchestrator:
 
     def __init__(self, path: Path, *, clock: Clock = SYSTEM_CLOCK, ids: IdSource = ULIDS, durable: bool = True) -> None:
         """Open the file, or make it. Without `durable` nothing waits for the disk: for files a test throws away."""
-        self._clock, self._ids = clock, ids
+        self._clock, self._ids, self._changes = clock, ids, Changes(clock, ids)
         self._db = Database(path, what="the local orchestrator's database", migrations=MIGRATIONS, durable=durable)
         with self._db.read() as rows:
             known = rows.execute("SELECT id FROM identity").fetchone()
@@ -94,51 +78,100 @@ class LocalOrchestrator:
         task_input: Mapping[str, Any],
         *,
         reference: str | None = None,
-        retry: RetryRule | None = None,
+        retry: TaskRule | None = None,
     ) -> TaskRecord:
         """Start a workflow of one task; its first attempt waits for a poll."""
-        retry = retry or RetryRule()
-        workflow, task_id, now = self._ids.new(), self._ids.new(), self._now()
-        with self._db.write() as rows:
-            rows.execute(
-                "INSERT INTO workflows (id, name, status, created_at) VALUES (?, ?, ?, ?)",
-                (workflow, task_name, RUNNING, now),
-            )
-            rows.execute(
-                "INSERT INTO tasks (id, workflow, name, reference, seq, status, input, retry_limit, retry_delay,"
-                " response_seconds, scheduled_at, due_at) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    task_id,
-                    workflow,
-                    task_name,
-                    reference or task_name,
-                    SCHEDULED,
-                    _dumped(task_input),
-                    retry.count,
-                    retry.delay_seconds,
-                    retry.response_seconds,
-                    now,
-                    now,
-                ),
-            )
-        return self.task(task_id)
+        only = {
+            "name": task_name,
+            "taskReferenceName": reference or task_name,
+            "inputParameters": {key: f"${{workflow.input['{key}']}}" for key in task_input},
+        }
+        definition = {"name": task_name, "tasks": [only]}
+        workflow = self.start(definition, task_input, rules={task_name: retry or TaskRule()}).id
+        return self.tasks(workflow=workflow)[0]
 
-    def poll(self, task_name: str, *, workflow: str | None = None) -> PolledAttempt | None:
-        """The next attempt of that task (of that workflow) under a fresh worker id; None if nothing is due."""
-        worker_id, now = self._ids.new(), self._now()
+    def start(
+        self,
+        definition: Mapping[str, Any],
+        given: Mapping[str, Any],
+        *,
+        rules: Mapping[str, TaskRule],
+        modules: Sequence[str] = (),
+    ) -> WorkflowRecord:
+        """Start a workflow; who calls this holds its first epoch.
+
+        Refused: a definition that cannot be run, input that does not fit it, forks that may write one store branch
+        twice at a time, and a store branch that another running workflow writes.
+        """
+        text = dumped(definition)
+        read = definition_in(text)
+        whole = complete_input(read, given)
+        targets = check_targets(read, rules, whole)
+        workflow, limit = self._ids.new(), read.timeout_seconds
+        row = (workflow, read.name, RUNNING, text, rules_as_text(rules), json.dumps(list(modules)), dumped(whole))
         with self._db.write() as rows:
-            self._expire(rows, now)
+            rows.execute(
+                "INSERT INTO workflows (id, name, status, definition, rules, modules, input, created_at, limit_at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*row, self._changes.now(), self._changes.after(limit) if limit else None),
+            )
+            self._claim_all(rows, workflow, targets)
+            self._changes.advance(rows, workflow)
+        return self.workflow(workflow)
+
+    def _claim_all(self, rows: sqlite3.Connection, workflow: str, targets: set[str]) -> None:
+        for target in sorted(targets):
+            if (holder := self._changes.claim(rows, workflow, target)) is not None:
+                raise Conflict(
+                    message=f"workflow {holder} runs and writes {target}: writes to one branch are serial",
+                    hint=f"wait for it, go on with it (`headgate run --resume {holder}`), or end it "
+                    f"(`headgate workflows {holder} --cancel`)",
+                )
+
+    def resume(self, workflow: str) -> WorkflowRecord:
+        """Take a running workflow over: what others had in progress in it is over, and waits to be handed out again."""
+        reason = "whoever ran the workflow was ended, and it was resumed"
+        with self._db.write() as rows:
+            rows.execute("UPDATE workflows SET epoch = epoch + 1 WHERE id = ? AND status = ?", (workflow, RUNNING))
+            self._hand_out_what_was_held(rows, workflow, reason)
+            self._changes.advance(rows, workflow)
+        return self.workflow(workflow)
+
+    def poll(
+        self, task_name: str | None, *, workflow: str | None = None, epoch: int | None = None
+    ) -> PolledAttempt | None:
+        """The next attempt of that task (of that workflow) under a fresh worker id; None if nothing is due.
+
+        Without a name, any task of the workflow. With an `epoch`, `Fenced` if it is no longer the workflow's.
+        """
+        worker_id, now = self._ids.new(), self._changes.now()
+        with self._db.write() as rows:
+            if epoch is not None:
+                self._check_epoch(rows, str(workflow), epoch)
+            self._changes.expire(rows)
+            conditions = "status = 'SCHEDULED' AND due_at <= ?"
+            values = [now]
+            for column, value in (("name", task_name), ("workflow", workflow)):
+                if value is not None:
+                    conditions, values = f"{conditions} AND {column} = ?", [*values, value]
             row = rows.execute(
-                "SELECT * FROM tasks WHERE status = ? AND name = ? AND due_at <= ? AND (? IS NULL OR workflow = ?)"
-                " ORDER BY due_at, scheduled_at, id LIMIT 1",
-                (SCHEDULED, task_name, now, workflow, workflow),
+                f"SELECT * FROM tasks WHERE {conditions} ORDER BY due_at, scheduled_at, id LIMIT 1", values
             ).fetchone()
             if row is None:
                 return None
             rows.execute(
                 "UPDATE tasks SET status = ?, worker_id = ?, poll_count = poll_count + 1, started_at = ?,"
-                " lease_until = ? WHERE id = ? AND status = ?",
-                (IN_PROGRESS, worker_id, now, self._after(row["response_seconds"]), row["id"], SCHEDULED),
+                " lease_until = ?, limit_at = ?, epoch = (SELECT epoch FROM workflows WHERE id = tasks.workflow)"
+                " WHERE id = ? AND status = ?",
+                (
+                    IN_PROGRESS,
+                    worker_id,
+                    now,
+                    self._changes.after(row["response_seconds"]),
+                    self._changes.limit_once_started(rows, row, now),
+                    row["id"],
+                    SCHEDULED,
+                ),
             )
         return PolledAttempt(
             id=AttemptId(
@@ -163,7 +196,7 @@ class LocalOrchestrator:
             row = self._row(rows, attempt.task_id)
             rows.execute(
                 f"UPDATE tasks SET lease_until = ? WHERE {_OURS}",
-                (self._after(row["response_seconds"]), *_ours(attempt)),
+                (self._changes.after(row["response_seconds"]), *_ours(attempt)),
             )
 
     def give_back(self, attempt: AttemptId) -> None:
@@ -208,7 +241,7 @@ class LocalOrchestrator:
 
     def task(self, task_id: str) -> TaskRecord:
         with self._db.read() as rows:
-            return _record(self._row(rows, task_id))
+            return task_record(self._row(rows, task_id))
 
     def tasks(self, *, workflow: str | None = None, running: bool = False) -> list[TaskRecord]:
         """Newest last; `running`: only those that are scheduled or in progress."""
@@ -220,22 +253,54 @@ class LocalOrchestrator:
         with self._db.read() as rows:
             where = " AND ".join(conditions)
             found = rows.execute(f"{_SELECT} WHERE {where} ORDER BY t.scheduled_at, t.id", values).fetchall()
-        return [_record(row) for row in found]
+        return [task_record(row) for row in found]
+
+    def workflow(self, workflow: str) -> WorkflowRecord:
+        with self._db.read() as rows:
+            return workflow_record(self._workflow_row(rows, workflow))
+
+    def workflows(self, *, limit: int = 1000, running: bool = False) -> list[WorkflowRecord]:
+        """Newest first; `running`: only those that are not over."""
+        where = "WHERE status = 'RUNNING'" if running else ""
+        with self._db.read() as rows:
+            found = rows.execute(f"SELECT * FROM workflows {where} ORDER BY created_at DESC, id DESC LIMIT ?", (limit,))
+            return [workflow_record(row) for row in found.fetchall()]
+
+    def outline(self, workflow: str) -> list[Entry]:
+        """The tree of a workflow as far as it has come."""
+        with self._db.read() as rows:
+            row = self._workflow_row(rows, workflow)
+            tasks = rows.execute("SELECT * FROM tasks WHERE workflow = ? ORDER BY seq", (row["id"],)).fetchall()
+        return outline_of(definition_in(row["definition"]), state_of(row, tasks), rules_in(row["rules"]))
+
+    def task_names(self, workflow: str) -> set[str]:
+        """The names of all tasks a workflow may hand out."""
+        with self._db.read() as rows:
+            row = self._workflow_row(rows, workflow)
+        return {step.name for step in definition_in(row["definition"]).simple}
+
+    def next_due(self, workflow: str) -> datetime | None:
+        """When the next task of a workflow may be handed out; None if none waits."""
+        with self._db.read() as rows:
+            row = rows.execute(
+                "SELECT min(due_at) AS due_at FROM tasks WHERE workflow = ? AND status = 'SCHEDULED'", (workflow,)
+            ).fetchone()
+        return None if row["due_at"] is None else datetime.fromisoformat(row["due_at"])
 
     # ending
     def complete(self, attempt: AttemptId, output: Mapping[str, Any]) -> None:
         with self._db.write() as rows:
-            if self._end(rows, attempt, COMPLETED, output=_dumped(output)):
-                self._end_workflow(rows, attempt.workflow, COMPLETED)
+            if self._end(rows, attempt, COMPLETED, output=dumped(output)):
+                self._changes.advance(rows, attempt.workflow)
 
     def fail(self, attempt: AttemptId, *, reason: str, terminal: bool) -> None:
         with self._db.write() as rows:
             if self._end(rows, attempt, TERMINAL if terminal else FAILED, reason=reason):
-                self._retry_or_give_up(rows, attempt.task_id, reason, may_retry=not terminal)
+                self._changes.advance(rows, attempt.workflow)
 
     def log(self, attempt: AttemptId, line: str) -> None:
         with self._db.write() as rows:
-            rows.execute("INSERT INTO task_logs VALUES (?, ?, ?)", (attempt.task_id, self._now(), line))
+            rows.execute("INSERT INTO task_logs VALUES (?, ?, ?)", (attempt.task_id, self._changes.now(), line))
 
     def logs(self, task_id: str) -> list[str]:
         with self._db.read() as rows:
@@ -245,12 +310,7 @@ class LocalOrchestrator:
     def cancel(self, workflow: str, *, reason: str) -> bool:
         """End a workflow that runs; its attempts find out at their next fence or heartbeat. Whether it ran."""
         with self._db.write() as rows:
-            rows.execute(
-                "UPDATE tasks SET status = ?, reason = ?, ended_at = ?, lease_until = NULL"
-                " WHERE workflow = ? AND status IN ('SCHEDULED', 'IN_PROGRESS')",
-                (CANCELED, reason, self._now(), workflow),
-            )
-            return self._end_workflow(rows, workflow, TERMINATED, reason)
+            return self._changes.end_workflow(rows, workflow, TERMINATED, reason)
 
     def retry(self, task_id: str, *, reason: str) -> TaskRecord:
         """Hand failed work, or work whose worker is dead, out again at once, retries left or not.
@@ -259,35 +319,50 @@ class LocalOrchestrator:
         """
         with self._db.write() as rows:
             row = self._row(rows, task_id)
-            if row["status"] == IN_PROGRESS:
-                self._time_out(rows, row, reason)
-            rows.execute(
-                "UPDATE workflows SET status = ?, reason = '', ended_at = NULL WHERE id = ? AND status = 'FAILED'",
-                (RUNNING, row["workflow"]),
-            )
-            latest = self._latest(rows, row["workflow"])
-            if latest["status"] not in (SCHEDULED, IN_PROGRESS, COMPLETED, CANCELED):
-                self._hand_out_again(rows, latest, self._now())
-            rows.execute(
-                "UPDATE tasks SET due_at = ? WHERE workflow = ? AND status = ?",
-                (self._now(), row["workflow"], SCHEDULED),
-            )
-            return _record(self._latest(rows, row["workflow"]))
+            workflow = row["workflow"]
+            if row["status"] not in (COMPLETED, CANCELED):
+                self._revive(rows, workflow)
+                self._hand_out_what_was_held(rows, workflow, reason)
+                latest = self._latest(rows, row)
+                if latest["status"] not in (SCHEDULED, COMPLETED):
+                    self._changes.hand_out_again(rows, latest)
+                rows.execute(
+                    "UPDATE tasks SET due_at = ? WHERE workflow = ? AND status = ?",
+                    (self._changes.now(), workflow, SCHEDULED),
+                )
+            return task_record(self._latest(rows, row))
+
+    def _revive(self, rows: sqlite3.Connection, workflow: str) -> None:
+        """Let a workflow that failed run on, under a new epoch, with what its failure had cancelled."""
+        row = self._workflow_row(rows, workflow)
+        rows.execute(
+            "UPDATE workflows SET status = ?, reason = '', output = NULL, ended_at = NULL, epoch = epoch + 1"
+            " WHERE id = ? AND status IN ('RUNNING', 'FAILED', 'TIMED_OUT')",
+            (RUNNING, workflow),
+        )
+        if row["status"] in (FAILED, TIMED_OUT):
+            definition, rules = definition_in(row["definition"]), rules_in(row["rules"])
+            self._claim_all(rows, workflow, check_targets(definition, rules, json.loads(row["input"])))
+            cancelled = rows.execute("SELECT * FROM tasks WHERE workflow = ? AND status = ?", (workflow, CANCELED))
+            for task in cancelled.fetchall():
+                if self._latest(rows, task)["id"] == task["id"]:
+                    self._changes.hand_out_again(rows, task)
+
+    def _hand_out_what_was_held(self, rows: sqlite3.Connection, workflow: str, reason: str) -> None:
+        """What the epoch before had in progress is over, and waits for the next poll under a new task id."""
+        held = rows.execute("SELECT * FROM tasks WHERE workflow = ? AND status = ?", (workflow, IN_PROGRESS))
+        for task in held.fetchall():
+            self._changes.time_out(rows, task, reason)
+            self._changes.hand_out_again(rows, task)
 
     # the parts of a change, each inside its caller's transaction
-    def _expire(self, rows: sqlite3.Connection, now: str) -> None:
-        late = rows.execute("SELECT * FROM tasks WHERE status = ? AND lease_until < ?", (IN_PROGRESS, now)).fetchall()
-        for row in late:
-            reason = f"no sign of life for {row['response_seconds']:g} s"
-            self._time_out(rows, row, reason)
-            self._retry_or_give_up(rows, row["id"], reason, may_retry=True)
-
-    def _time_out(self, rows: sqlite3.Connection, row: sqlite3.Row, reason: str) -> None:
-        rows.execute(
-            "UPDATE tasks SET status = ?, reason = ?, ended_at = ?, lease_until = NULL"
-            " WHERE id = ? AND status = 'IN_PROGRESS'",
-            (TIMED_OUT, reason, self._now(), row["id"]),
-        )
+    def _check_epoch(self, rows: sqlite3.Connection, workflow: str, epoch: int) -> None:
+        now = self._workflow_row(rows, workflow)["epoch"]
+        if now != epoch:
+            raise Fenced(
+                message=f"workflow {workflow} was taken over by another `headgate run --resume`",
+                hint="leave it to that one",
+            )
 
     def _end(
         self, rows: sqlite3.Connection, attempt: AttemptId, status: str, *, output: str | None = None, reason: str = ""
@@ -295,30 +370,7 @@ class LocalOrchestrator:
         """Whether the task was in progress under exactly this attempt; if not, nothing has changed."""
         changed = rows.execute(
             f"UPDATE tasks SET status = ?, output = ?, reason = ?, ended_at = ?, lease_until = NULL WHERE {_OURS}",
-            (status, output, reason, self._now(), *_ours(attempt)),
-        )
-        return changed.rowcount == 1
-
-    def _retry_or_give_up(self, rows: sqlite3.Connection, task_id: str, reason: str, *, may_retry: bool) -> None:
-        row = self._row(rows, task_id)
-        if may_retry and row["retry_count"] < row["retry_limit"]:
-            self._hand_out_again(rows, row, self._after(row["retry_delay"]))
-        else:
-            self._end_workflow(rows, row["workflow"], FAILED, reason)
-
-    def _hand_out_again(self, rows: sqlite3.Connection, row: sqlite3.Row, due_at: str) -> None:
-        rows.execute(
-            "INSERT INTO tasks (id, workflow, name, reference, seq, iteration, retry_count, retry_of, status, input,"
-            " retry_limit, retry_delay, response_seconds, scheduled_at, due_at)"
-            " SELECT ?, workflow, name, reference, seq + 1, iteration, retry_count + 1, id, ?, input,"
-            " retry_limit, retry_delay, response_seconds, ?, ? FROM tasks WHERE id = ?",
-            (self._ids.new(), SCHEDULED, self._now(), due_at, row["id"]),
-        )
-
-    def _end_workflow(self, rows: sqlite3.Connection, workflow: str, status: str, reason: str = "") -> bool:
-        changed = rows.execute(
-            "UPDATE workflows SET status = ?, reason = ?, ended_at = ? WHERE id = ? AND status = ?",
-            (status, reason, self._now(), workflow, RUNNING),
+            (status, output, reason, self._changes.now(), *_ours(attempt)),
         )
         return changed.rowcount == 1
 
@@ -334,60 +386,34 @@ class LocalOrchestrator:
         assert isinstance(row, sqlite3.Row)
         return row
 
-    def _latest(self, rows: sqlite3.Connection, workflow: str) -> sqlite3.Row:
-        row = rows.execute(f"{_SELECT} WHERE t.workflow = ? ORDER BY t.seq DESC LIMIT 1", (workflow,)).fetchone()
+    def _workflow_row(self, rows: sqlite3.Connection, workflow: str) -> sqlite3.Row:
+        row = rows.execute("SELECT * FROM workflows WHERE id = ?", (workflow,)).fetchone()
+        if row is None:
+            raise NotFound(
+                message=f"the local orchestrator has no workflow {workflow!r}",
+                hint="`headgate workflows` lists those it has",
+                kind="workflow",
+                name=workflow,
+            )
         assert isinstance(row, sqlite3.Row)
         return row
 
-    def _now(self) -> str:
-        return _stamp(self._clock.now())
-
-    def _after(self, seconds: float) -> str:
-        return _stamp(self._clock.now() + timedelta(seconds=seconds))
+    def _latest(self, rows: sqlite3.Connection, task: sqlite3.Row) -> sqlite3.Row:
+        """The last attempt at what `task` is an attempt at."""
+        row = rows.execute(
+            f"{_SELECT} WHERE t.workflow = ? AND t.reference = ? AND t.iteration = ? ORDER BY t.seq DESC LIMIT 1",
+            (task["workflow"], task["reference"], task["iteration"]),
+        ).fetchone()
+        assert isinstance(row, sqlite3.Row)
+        return row
 
 
 _SELECT = "SELECT t.*, w.status AS workflow_status FROM tasks t JOIN workflows w ON w.id = t.workflow"
-_OURS = "id = ? AND workflow = ? AND retry_count = ? AND poll_count = ? AND worker_id = ? AND status = 'IN_PROGRESS'"
+_OURS = (
+    "id = ? AND workflow = ? AND retry_count = ? AND poll_count = ? AND worker_id = ?"
+    " AND status = 'IN_PROGRESS' AND epoch = (SELECT epoch FROM workflows WHERE id = tasks.workflow)"
+)
 
 
 def _ours(attempt: AttemptId) -> tuple[str, str, int, int, str]:
     return attempt.task_id, attempt.workflow, attempt.retry_count, attempt.poll_count, attempt.worker_id
-
-
-def _record(row: sqlite3.Row) -> TaskRecord:
-    return TaskRecord(
-        id=row["id"],
-        workflow=row["workflow"],
-        workflow_status=row["workflow_status"],
-        name=row["name"],
-        reference=row["reference"],
-        seq=row["seq"],
-        iteration=row["iteration"],
-        retry_count=row["retry_count"],
-        status=row["status"],
-        input=json.loads(row["input"]),
-        output=json.loads(row["output"]) if row["output"] else None,
-        reason=row["reason"],
-        poll_count=row["poll_count"],
-        worker_id=row["worker_id"],
-        scheduled_at=datetime.fromisoformat(row["scheduled_at"]),
-        started_at=_time(row["started_at"]),
-        lease_until=_time(row["lease_until"]),
-        ended_at=_time(row["ended_at"]),
-    )
-
-
-def _stamp(at: datetime) -> str:
-    """Fixed width, so that the order of the text is the order in time."""
-    return at.isoformat(timespec="microseconds")
-
-
-def _time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-def _dumped(values: Mapping[str, Any]) -> str:
-    try:
-        return json.dumps(dict(values), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    except (TypeError, ValueError) as error:
-        raise InvalidInput(message=f"not JSON: {error}", hint="use text, numbers, lists and maps") from error

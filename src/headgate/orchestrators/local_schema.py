@@ -53,4 +53,48 @@ MIGRATIONS = (
     );
     CREATE INDEX task_logs_of_task ON task_logs (task_id);
     """,
+    # A row of `targets` is a store branch that a running workflow writes: nobody else's may, until it is over.
+    """
+    PRAGMA defer_foreign_keys = ON;
+    CREATE TABLE workflows_before AS SELECT * FROM workflows;
+    DROP TABLE workflows;
+    CREATE TABLE workflows (
+        id TEXT PRIMARY KEY,
+        name TEXT NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('RUNNING', 'COMPLETED', 'FAILED', 'TIMED_OUT', 'TERMINATED')),
+        reason TEXT NOT NULL DEFAULT '',
+        definition TEXT NOT NULL,
+        rules TEXT NOT NULL DEFAULT '{}',
+        modules TEXT NOT NULL DEFAULT '[]',
+        input TEXT NOT NULL,
+        output TEXT,
+        epoch INTEGER NOT NULL DEFAULT 1,
+        created_at TEXT NOT NULL,
+        limit_at TEXT,
+        ended_at TEXT
+    );
+    INSERT INTO workflows (id, name, status, reason, definition, input, created_at, ended_at)
+        SELECT w.id, w.name, w.status, w.reason,
+            json_object('name', w.name, 'tasks', json_array(json_object(
+                'name', t.name, 'taskReferenceName', t.reference, 'inputParameters', (
+                    SELECT json_group_object(key, '${workflow.input.' || key || '}') FROM json_each(t.input)
+                )
+            ))),
+            t.input, w.created_at, w.ended_at
+        FROM workflows_before w JOIN tasks t ON t.workflow = w.id AND t.seq = 1;
+    DROP TABLE workflows_before;
+    CREATE INDEX workflows_running ON workflows (limit_at) WHERE status = 'RUNNING';
+    CREATE INDEX workflows_in_order ON workflows (created_at, id);
+    ALTER TABLE tasks ADD COLUMN epoch INTEGER NOT NULL DEFAULT 1;
+    ALTER TABLE tasks ADD COLUMN first_at TEXT;
+    ALTER TABLE tasks ADD COLUMN limit_at TEXT;
+    CREATE INDEX tasks_limited ON tasks (limit_at)
+        WHERE limit_at IS NOT NULL AND status IN ('SCHEDULED', 'IN_PROGRESS');
+    CREATE INDEX tasks_waiting_of_workflow ON tasks (workflow, due_at) WHERE status = 'SCHEDULED';
+    CREATE TABLE targets (
+        target TEXT PRIMARY KEY,
+        workflow TEXT NOT NULL REFERENCES workflows (id)
+    );
+    CREATE INDEX targets_of_workflow ON targets (workflow);
+    """,
 )

@@ -23,7 +23,8 @@ from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.ids import ULIDS
 from headgate.lake import Changes, EmbeddedLake, LocalFile, Source
 from headgate.lake.interface import MAIN
-from headgate.orchestrators.local import LocalOrchestrator, RetryRule
+from headgate.orchestrators.engine import TaskRule
+from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Ref
 from headgate.tasks import TaskDeclaration
 from headgate.tasks.protocols import PolledAttempt
@@ -31,7 +32,7 @@ from headgate.tasks.protocols import PolledAttempt
 Files = Mapping[str, str | bytes] | Path
 """What a test says a workspace holds: contents by path, or a folder."""
 
-_RETRIES = RetryRule(count=8, delay_seconds=0)
+_RETRIES = TaskRule(count=8, delay_seconds=0)
 """As often as a test could want, at once."""
 
 

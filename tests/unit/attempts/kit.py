@@ -25,7 +25,8 @@ from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.failpoints import Failpoint
 from headgate.lake import Changes, EmbeddedLake, Source
 from headgate.lake.opening import OpenLake
-from headgate.orchestrators.local import LocalOrchestrator, RetryRule
+from headgate.orchestrators.engine import TaskRule
+from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Ref
 from headgate.tasks import TaskDeclaration, WorkspaceSpec, task, task_of
 from headgate.tasks.protocols import PolledAttempt
@@ -75,7 +76,7 @@ class Kit:
     records: AttemptRecords
     runtime: Runtime
     input_ref: Ref
-    retry: RetryRule = field(default_factory=lambda: RetryRule(delay_seconds=0))
+    retry: TaskRule = field(default_factory=lambda: TaskRule(delay_seconds=0))
 
     @classmethod
     def make(cls, folder: Path, lake: OpenLake | None = None) -> Kit:

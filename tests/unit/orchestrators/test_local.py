@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from headgate.errors import InvalidInput
-from headgate.orchestrators.local import LocalOrchestrator, RetryRule
+from headgate.orchestrators.engine import TaskRule
+from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import TaskState
 from headgate.tasks.protocols import AttemptId
 from headgate.testing.conformance.orchestrator import Orchestrated, OrchestratorConformance
@@ -38,7 +39,7 @@ class LocalParts:
         self.orchestrator = LocalOrchestrator(path, clock=self.clock)
 
     def submit(self, task: str, task_input: Mapping[str, Any], *, retries: int = 1) -> str:
-        rule = RetryRule(count=retries, delay_seconds=0, response_seconds=60)
+        rule = TaskRule(count=retries, delay_seconds=0, response_seconds=60)
         return self.orchestrator.submit(task, task_input, retry=rule).workflow
 
     def let_leases_run_out(self, *, extended: AttemptId | None = None) -> None:
@@ -89,7 +90,7 @@ def test_the_completion_of_an_older_poll_is_not_taken(parts: LocalParts) -> None
 
 
 def test_a_retry_waits_for_its_delay(parts: LocalParts) -> None:
-    parts.orchestrator.submit("t", {}, retry=RetryRule(count=1, delay_seconds=5))
+    parts.orchestrator.submit("t", {}, retry=TaskRule(count=1, delay_seconds=5))
     first = parts.orchestrator.poll("t")
     assert first is not None
     parts.orchestrator.fail(first.id, reason="no", terminal=False)
