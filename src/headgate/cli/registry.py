@@ -47,9 +47,15 @@ COMMANDS: tuple[Command, ...] = (
         "repair", "headgate.cli.fence", UPKEEP, "Show what is uncommitted on a branch of a lakeFS; drop it on request."
     ),
     Command("graph", "headgate.cli.graph", TABLES, "Typed tables: schema, queries, SQL, loads and mutations."),
-    Command("run", "headgate.cli.running", WORK, "Run a task by hand: one attempt, with the time of each step."),
+    Command(
+        "run",
+        "headgate.cli.running",
+        WORK,
+        "Run a task, a chain of tasks or a workflow on this machine, with the time of each step.",
+    ),
     Command("replay", "headgate.cli.running", WORK, "Run the body of a past attempt again; nothing is published."),
     Command("attempts", "headgate.cli.running", WORK, "List the attempts recorded on this machine, or show one."),
+    Command("workflows", "headgate.cli.workflows", WORK, "List the workflows of this machine, or show one; end one."),
     Command("status", "headgate.cli.look", LOOK, "Show what runs, which heads were never accepted, what was left."),
     Command("why", "headgate.cli.look", LOOK, "Tell which attempt, inputs and code produced a ref, and walk upstream."),
     Command("rewind", "headgate.cli.upkeep", BRANCHES, "Move a branch's head back to an earlier ref."),

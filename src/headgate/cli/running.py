@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headgate.cli import console, invocation
-from headgate.errors import HeadgateError, InvalidInput, response_to
+from headgate.errors import Conflict, HeadgateError, InvalidInput, response_to
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -21,69 +21,148 @@ if TYPE_CHECKING:
     from headgate.lake.stores import OpenStore
     from headgate.orchestrators.machine import Machine
     from headgate.tasks.declaration import TaskDeclaration
+    from headgate.tasks.protocols import PolledAttempt
 
 app = typer.Typer()
 
 
 @app.command()
 def run(
-    tasks: Annotated[str, typer.Argument(metavar="MODULE:TASK[,TASK…]", help="What to run; a chain, if several.")],
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[MODULE:TASK[,TASK…] | WORKFLOW]",
+            help="Tasks of a module, a chain if several; or a workflow file, JSON or YAML; with --resume, its id.",
+        ),
+    ] = None,
     on: Annotated[
         str | None, typer.Option("--on", metavar="STORE@BRANCH", help="Read its head, publish to it.")
     ] = None,
     params: Annotated[
         str, typer.Option(metavar="JSON", help="The params; for a chain, an object with those of each task by name.")
     ] = "{}",
+    modules: Annotated[
+        list[str] | None, typer.Option("--tasks", metavar="MODULE", help="A module with tasks of the workflow file.")
+    ] = None,
+    given: Annotated[str, typer.Option("--input", metavar="JSON", help="The input of the workflow file.")] = "{}",
     retry: Annotated[
         str | None, typer.Option(metavar="WORKFLOW", help="Retry this workflow from its own input instead.")
     ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a workflow whose run was killed; all such if none is named.")
+    ] = False,
+    show: Annotated[bool, typer.Option("--print", help="Show the definition of the chain; run nothing.")] = False,
     dry_run: console.DryRunFlag = False,
     json: console.JsonFlag = False,
 ) -> None:
-    """Run a task by hand: one attempt, with the time of each step."""
+    """Run a task, a chain of tasks or a workflow on this machine, with the time of each step."""
+    from headgate.cli import workflow_runs
     from headgate.orchestrators.machine import Machine
+
+    with Machine(invocation.current().settings) as machine:
+        if resume:
+            workflow_runs.resume(machine, what, dry_run=dry_run, json=json)
+        elif what is None:
+            raise InvalidInput(message="nothing is named to run", hint="write MODULE:TASK, or a workflow file")
+        elif workflow_runs.is_file(what):
+            whole = _object(given, "--input")
+            workflow_runs.run_file(machine, what, modules or [], whole, on=on, dry_run=dry_run, json=json)
+        else:
+            _run_tasks(machine, what, on=on, params=params, retry=retry, show=show, dry_run=dry_run, json=json)
+
+
+def _run_tasks(
+    machine: Machine,
+    what: str,
+    *,
+    on: str | None,
+    params: str,
+    retry: str | None,
+    show: bool,
+    dry_run: bool,
+    json: bool,
+) -> None:
+    """A chain of tasks of one module, of which one is the shortest."""
+    from headgate.cli.transfers import watched
+    from headgate.orchestrators.engine.chains import chain_definition, references
+    from headgate.orchestrators.engine.rules import rule_of
+    from headgate.orchestrators.engine.runner import run_workflow
     from headgate.tasks.loading import load_named
 
-    module, _, names = tasks.partition(":")
+    module, _, names = what.partition(":")
     wanted = [name for name in names.split(",") if name]
     if not wanted:
-        raise InvalidInput(message=f"{tasks!r} names no task", hint="write MODULE:TASK, such as tasks:ingest")
+        raise InvalidInput(message=f"{what!r} names no task", hint="write MODULE:TASK, such as tasks:ingest")
     declarations = load_named(module, wanted)
-    given = _params(params)
-    with Machine(invocation.current().settings) as machine:
-        if retry is not None:
-            [declaration] = declarations
-            if not dry_run:
-                machine.orchestrator.retry(_last_task(machine, retry), reason="retried by hand")
-            _finish([_attempt(machine, declaration, retry, quiet=json)] if not dry_run else [], json=json)
+    if show:
+        console.show_json(chain_definition(declarations))
+        return
+    by_name = {declaration.name: declaration for declaration in declarations}
+    if retry is not None:
+        if dry_run:
             return
-        store = _store(machine, declarations, on)
-        ref: str | None = None
-        reports: list[AttemptReport] = []
-        for declaration in declarations:
-            own = given.get(declaration.name, {}) if len(declarations) > 1 else given
-            task_input = _input(machine, declaration, store, own, ref)
-            if dry_run:
+        machine.orchestrator.retry(_last_task(machine, retry), reason="retried by hand")
+        workflow = machine.orchestrator.workflow(retry)
+    else:
+        store, own = _store(machine, declarations, on), _object(params, "--params")
+        inputs = {
+            reference: _input(machine, declaration, store, own.get(reference, {}) if len(wanted) > 1 else own)
+            for declaration, reference in zip(declarations, references(declarations), strict=True)
+        }
+        if dry_run:
+            for declaration, task_input in zip(declarations, inputs.values(), strict=True):
                 console.show_json({"task": declaration.name, "input": task_input})
-                continue
-            from headgate.orchestrators.engine import TaskRule
+            return
+        blocks = {key: block for task_input in inputs.values() for key, block in task_input.items() if key != "params"}
+        workflow = machine.orchestrator.start(
+            chain_definition(declarations),
+            {**blocks, "params": {reference: task_input["params"] for reference, task_input in inputs.items()}},
+            rules={declaration.name: rule_of(declaration, retries=0) for declaration in declarations},
+            modules=[module],
+        )
+    reports: list[AttemptReport] = []
+    steps = _Steps(quiet=json)
+    runtime = machine.runtime(watch=watched)
+    try:
+        with _prints_are_notes():
+            over = run_workflow(
+                machine.orchestrator,
+                runtime if json else replace(runtime, on_phase=steps.step),
+                by_name,
+                workflow,
+                on_attempt=steps.attempt,
+                on_report=reports.append,
+            )
+    except KeyboardInterrupt:
+        machine.orchestrator.cancel(workflow.id, reason="interrupted by hand")
+        raise
+    _finish(reports, json=json)
+    if over.status != "COMPLETED" and (not reports or reports[-1].ok):
+        raise Conflict(message=f"workflow {over.id} is {over.status}: {over.reason}", hint="see `headgate workflows`")
 
-            rule = TaskRule(count=0, response_seconds=declaration.controls.timeout.response_seconds)
-            workflow = machine.orchestrator.submit(declaration.name, task_input, retry=rule).workflow
-            reports.append(_attempt(machine, declaration, workflow, quiet=json))
-            if not reports[-1].ok:
-                break
-            ref = reports[-1].published or ref
-        _finish(reports, json=json)
+
+class _Steps:
+    """Tells the steps of each attempt as they end."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def attempt(self, polled: PolledAttempt) -> None:
+        if not self._quiet:
+            console.note(f"{polled.task_name}: workflow {polled.id.workflow}, retry {polled.id.retry_count}")
+
+    def step(self, step: str, seconds: float) -> None:
+        console.note(f"  {step:<22}{seconds * 1000:10.1f} ms")
 
 
-def _params(text: str) -> dict[str, Any]:
+def _object(text: str, option: str) -> dict[str, Any]:
+    hint = """write it like '{"limit": 3}'"""
     try:
         given = jsons.loads(text)
     except ValueError as error:
-        raise InvalidInput(message=f"--params is no JSON: {error}", hint="""write it like '{"limit": 3}'""") from error
+        raise InvalidInput(message=f"{option} is no JSON: {error}", hint=hint) from error
     if not isinstance(given, dict):
-        raise InvalidInput(message="--params is no JSON object", hint="""write it like '{"limit": 3}'""")
+        raise InvalidInput(message=f"{option} is no JSON object", hint=hint)
     return given
 
 
@@ -106,7 +185,6 @@ def _input(
     declaration: TaskDeclaration,
     store: tuple[OpenStore, str] | None,
     params: dict[str, Any],
-    ref: str | None,
 ) -> dict[str, Any]:
     """The input of a task: its branch is resolved here, once."""
     from headgate.attempts.judging import check_head_to_build_on
@@ -118,7 +196,7 @@ def _input(
         head = opened.lake.head(opened.repository, branch)
         if declaration.writes:
             check_head_to_build_on(head, orchestrator=machine.orchestrator, store="workspace")
-        block = {"repository": opened.repository, "branch": branch, "ref_type": "commit", "ref": ref or str(head.ref)}
+        block = {"repository": opened.repository, "branch": branch, "ref_type": "commit", "ref": str(head.ref)}
         task_input = {"workspace": block, **task_input}
     read_input(declaration, task_input)
     return task_input
@@ -135,31 +213,6 @@ def _last_task(machine: Machine, workflow: str) -> str:
             hint="start it anew",
         )
     return last.id
-
-
-def _attempt(machine: Machine, declaration: TaskDeclaration, workflow: str, *, quiet: bool) -> AttemptReport:
-    from headgate.attempts.lifecycle import run_attempt
-    from headgate.cli.transfers import watched
-
-    polled = machine.orchestrator.poll(declaration.name, workflow=workflow)
-    if polled is None:
-        raise InvalidInput(
-            message=f"workflow {workflow} has no attempt of {declaration.name} to hand out",
-            hint="`headgate attempts` shows what became of it",
-        )
-
-    def told(step: str, seconds: float) -> None:
-        console.note(f"  {step:<22}{seconds * 1000:10.1f} ms")
-
-    if not quiet:
-        console.note(f"{declaration.name}: workflow {workflow}, retry {polled.id.retry_count}")
-    runtime = machine.runtime(watch=watched)
-    try:
-        with _prints_are_notes():
-            return run_attempt(runtime if quiet else replace(runtime, on_phase=told), declaration, polled)
-    except KeyboardInterrupt:
-        machine.orchestrator.cancel(workflow, reason="interrupted by hand")
-        raise
 
 
 def _prints_are_notes() -> AbstractContextManager[object]:

@@ -110,6 +110,7 @@ class LocalOrchestrator:
         workflow, limit = self._ids.new(), read.timeout_seconds
         row = (workflow, read.name, RUNNING, text, rules_as_text(rules), json.dumps(list(modules)), dumped(whole))
         with self._db.write() as rows:
+            self._changes.expire(rows)
             rows.execute(
                 "INSERT INTO workflows (id, name, status, definition, rules, modules, input, created_at, limit_at)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

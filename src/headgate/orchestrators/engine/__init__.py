@@ -4,9 +4,10 @@
 `headgate.orchestrators.local` keeps that state in SQLite, and `runner` runs the attempts of a workflow to its end.
 """
 
-from headgate.orchestrators.engine.definitions import WorkflowDefinition, read_definition
+from headgate.orchestrators.engine.definitions import read_definition
 from headgate.orchestrators.engine.rules import TaskRule
 from headgate.orchestrators.engine.scheduler import End, Schedule, TaskView, WorkflowState, next_tasks
+from headgate.orchestrators.engine.steps import WorkflowDefinition
 
 __all__ = [
     "End",

@@ -78,7 +78,8 @@ def _block(value: Any, kind: str, known: Mapping[str, Simple], workflow: Mapping
     if more or isinstance(piece, str) or not hops or piece.root not in known:
         return None
     # A task publishes to the branch it was given: its output block names the same store and branch.
-    side, key, *rest = (*piece.path, None, None)[:2] + piece.path[2:]
-    if side not in ("input", "output") or key != kind:
+    if len(piece.path) < 2 or piece.path[0] not in ("input", "output") or piece.path[1] != kind:
         return None
-    return expressions.follow(_block(known[piece.root].input.get(kind), kind, known, workflow, hops - 1), tuple(rest))
+    return expressions.follow(
+        _block(known[piece.root].input.get(kind), kind, known, workflow, hops - 1), piece.path[2:]
+    )
