@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from headgate.attempts.report import AttemptReport
-    from headgate.orchestrators.engine.scheduler import Entry
-    from headgate.orchestrators.local_records import WorkflowRecord
+    from headgate.orchestrators.engine.scheduler import Entry, TaskView
+    from headgate.orchestrators.local_records import TaskRecord, WorkflowRecord
     from headgate.orchestrators.machine import Machine
     from headgate.tasks.context import Progress
     from headgate.tasks.declaration import TaskDeclaration
@@ -164,17 +164,17 @@ def workflow_facts(machine: Machine, workflow: WorkflowRecord) -> dict[str, Any]
                 "reason": task.reason,
                 "input": task.input,
                 "output": task.output,
-                "published": published(task.output),
+                "published": published(task),
             }
             for task in machine.orchestrator.tasks(workflow=workflow.id)
         ],
     }
 
 
-def published(output: Any) -> str | None:
-    """The ref an output says was published, of whichever store it names."""
-    for block in (output or {}).values():
-        if isinstance(block, dict) and block.get("ref_type") == "commit":
+def published(task: TaskRecord | TaskView) -> str | None:
+    """The ref a task published, of whichever store it writes; None if the head stayed as it was."""
+    for key, block in (task.output or {}).items():
+        if isinstance(block, dict) and "ref" in block and block != task.input.get(key):
             return str(block["ref"])
     return None
 
@@ -190,7 +190,7 @@ def tree_of(workflow: WorkflowRecord, entries: list[Entry], now: dict[str, str] 
         told = f"{entry.reference}{f' [{entry.iteration}]' if entry.iteration else ''} {entry.status}"
         if entry.task is not None:
             told += f", retry {entry.task.retry_count}" if entry.task.retry_count else ""
-            ref = published(entry.task.output)
+            ref = published(entry.task)
             told += f" -> {ref}" if ref else ""
             doing = (now or {}).get(entry.task.id)
             told += f": {doing}" if doing else f": {entry.task.reason}" if entry.task.reason else ""

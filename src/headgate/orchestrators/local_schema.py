@@ -73,13 +73,16 @@ MIGRATIONS = (
         limit_at TEXT,
         ended_at TEXT
     );
-    INSERT INTO workflows (id, name, status, reason, definition, input, created_at, ended_at)
+    INSERT INTO workflows (id, name, status, reason, definition, rules, input, created_at, ended_at)
         SELECT w.id, w.name, w.status, w.reason,
             json_object('name', w.name, 'tasks', json_array(json_object(
                 'name', t.name, 'taskReferenceName', t.reference, 'inputParameters', (
                     SELECT json_group_object(key, '${workflow.input.' || key || '}') FROM json_each(t.input)
                 )
             ))),
+            json_object(t.name, json_object(
+                'count', t.retry_limit, 'delay_seconds', t.retry_delay, 'response_seconds', t.response_seconds
+            )),
             t.input, w.created_at, w.ended_at
         FROM workflows_before w JOIN tasks t ON t.workflow = w.id AND t.seq = 1;
     DROP TABLE workflows_before;

@@ -208,7 +208,7 @@ class _Reader:
         return Loop(body=body, condition=condition, input=given, **at)
 
     def _check_joins(self, steps: list[Step]) -> None:
-        for before, step, after in zip([None, *steps[:-1]], steps, [*steps[1:], None], strict=True):
+        for before, step, after in zip([None, *steps], steps, [*steps[1:], None], strict=False):
             if isinstance(step, Fork) and not isinstance(after, Join):
                 self._refuse_step(
                     step, f"the fork {step.reference} has no JOIN after it", "add a JOIN as the next task"
