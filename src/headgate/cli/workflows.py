@@ -29,7 +29,7 @@ def workflows(
     dry_run: console.DryRunFlag = False,
     json: console.JsonFlag = False,
 ) -> None:
-    """List the workflows of this machine, or show one with its attempts, outputs and published refs; end one."""
+    """List the workflows of this machine, or show one; end one."""
     from headgate.orchestrators.machine import Machine
 
     with Machine(invocation.current().settings) as machine:

@@ -18,7 +18,8 @@ from headgate.attempts.report import AttemptReport
 from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.errors import OrchestratorStatus
 from headgate.failpoints import Failpoint
-from headgate.orchestrators.local import LocalOrchestrator, RetryRule
+from headgate.orchestrators.engine import TaskRule
+from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Move
 from headgate.tasks import GraphSpec, ReadOnly, TaskDeclaration, task, task_of
 from headgate.tasks.protocols import GraphTransaction, PolledAttempt
@@ -70,7 +71,7 @@ class Kit:
     def submit(self, declaration: TaskDeclaration, **params: Any) -> PolledAttempt:
         block = {"graph": "music", "branch": "main", "ref_type": "commit", "ref": self.input_ref}
         given = {"graph": block, "params": params}
-        begun = self.orchestrator.submit(declaration.name, given, retry=RetryRule(delay_seconds=0))
+        begun = self.orchestrator.submit(declaration.name, given, retry=TaskRule(delay_seconds=0))
         return self.poll(declaration, begun.workflow)
 
     def poll(self, declaration: TaskDeclaration, workflow: str) -> PolledAttempt:
