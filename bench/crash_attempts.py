@@ -23,7 +23,7 @@ def measure(args: argparse.Namespace) -> harness.Result:
     began = time.perf_counter()
     for name, job in JOBS.items():
         with tempfile.TemporaryDirectory(prefix="headgate-crash-", dir=args.folder or None) as folder:
-            report = CrashHarness(Place(Path(folder)), job).run(*WINDOWS, *WRITES)
+            report = CrashHarness(Place(Path(folder)), job).run(*WINDOWS, *WRITES, kills=args.kills)
         harness.say(f"{name}: {report.runs} runs, {len(report.findings)} findings")
         for finding in report.findings:
             harness.say(f"  {finding}")
@@ -41,5 +41,8 @@ if __name__ == "__main__":
         measure,
         name="crash_attempts",
         about="kill attempts at every point and audit what is left",
-        arguments=[harness.argument("--folder", "", "where to work; a temporary folder")],
+        arguments=[
+            harness.argument("--kills", 1, "how many attempts of each run are killed before one is let through"),
+            harness.argument("--folder", "", "where to work; a temporary folder"),
+        ],
     )

@@ -49,6 +49,13 @@ def test_an_attempt_killed_at_any_point_can_be_retried(name: str, tmp_path: Path
     assert report.findings == []
 
 
+@pytest.mark.parametrize("name", ["changed", "unchanged, after an abandoned publication"])
+def test_an_attempt_whose_retry_is_killed_at_the_same_point_can_be_retried(name: str, tmp_path: Path) -> None:
+    report = CrashHarness(Place(tmp_path), JOBS[name]).run(*WINDOWS, kills=2)
+    assert report.runs > 10
+    assert report.findings == []
+
+
 @pytest.fixture
 def harness(tmp_path: Path) -> CrashHarness:
     return CrashHarness(Place(tmp_path), JOBS["changed"])

@@ -22,7 +22,7 @@ from headgate.failpoints import Failpoint
 from headgate.publication import Ref
 from headgate.tasks import TaskDeclaration
 from headgate.testing.audit import Expected, Finding, Harm, audit, check_between, damage
-from headgate.testing.children import kill_this_process, run_in_child
+from headgate.testing.children import Ended, kill_this_process, run_in_child
 from headgate.testing.place import Files, Place, Target
 
 WINDOWS = tuple(point for point in Failpoint if point.name.startswith(("ATTEMPT_", "WORKSPACE_")))
@@ -107,32 +107,34 @@ class CrashHarness:
     def __init__(self, place: Place, job: Job, *, same_files: bool = True) -> None:
         """`same_files`: whether every run of the job is to leave the same files."""
         self._job, self._same_files = job, same_files
-        # Between two of them every lease runs out; after the last, also the patience with things half made.
-        self._at_first, self._then, self._later = place, place.later(hours=1), place.later(hours=2)
-        self._at_last = place.later(days=2)
+        # From one hour to the next every lease runs out.
+        self._at_first, self._then = place, place.later(hours=1)
 
-    def points(self, *kinds: Failpoint) -> list[KillPoint]:
-        """Where an undisturbed attempt passes, in order."""
-        return [here for here in self._undisturbed()[0] if here.point in kinds]
-
-    def run(self, *kinds: Failpoint) -> CrashReport:
-        """Kill the job at each point of these kinds, each time from the start."""
+    def run(self, *kinds: Failpoint, kills: int = 1) -> CrashReport:
+        """Kill the job at each point of these kinds, each time from the start; with more `kills`, its retries too."""
         passed, expected = self._undisturbed()
         report = CrashReport(points=[here for here in passed if here.point in kinds])
         for here in report.points:
-            report.findings += [Finding(f.harm, f"killed at {here}: {f.what}") for f in self.kill(here, expected)]
+            found = self.kill(here, expected, kills=kills)
+            report.findings += [Finding(f.harm, f"killed at {here}: {f.what}") for f in found]
             report.runs += 1
         return report
 
-    def kill(self, here: KillPoint, expected: Expected) -> list[Finding]:
-        """One run that is killed at `here` and retried; what the auditor found."""
+    def kill(self, here: KillPoint, expected: Expected, *, kills: int = 1) -> list[Finding]:
+        """One run that is killed at `here`, so many times if its retries get there, and retried; what was found."""
         begun = self._begin()
-        _killed(self._then, self._job.declaration, begun.workflow, here)
-        with self._later as place:
-            found = list(check_between(place, begun.target, before=begun.before))
+        found: list[Finding] = []
+        for number in range(1, kills + 1):
+            place = self._at_first.later(hours=number)
+            ended = _run_and_kill(place, self._job.declaration, begun.workflow, here)
+            if not ended.killed and number == 1:
+                raise AssertionError(f"{here} was never reached: the attempt ended {ended.answer}")
+            with place:
+                found += check_between(place, begun.target, before=begun.before)
+        with self._at_first.later(hours=kills + 1) as place:
             found += self._retried(place, begun)
             place.collect_garbage(begun.target)
-        with self._at_last as place:
+        with self._at_first.later(days=2) as place:  # nothing half made is young enough to be waited for
             place.collect_garbage(begun.target)
             found += audit(place, begun.target, begun.workflow, expected, before=begun.before)
             found += damage(place)
@@ -171,30 +173,31 @@ class CrashHarness:
             target = place.new_target(job.files)
             workflow = place.submit(job.declaration, target, job.params)
         if job.abandoned_by is job.declaration:
-            _killed(self._at_first, job.declaration, workflow, _PUBLISHED)
+            self._abandon(job.declaration, workflow)
         elif job.abandoned_by is not None:
             with self._at_first as place:
                 other = place.submit(job.abandoned_by, target, job.params)
-            _killed(self._at_first, job.abandoned_by, other, _PUBLISHED)
+            self._abandon(job.abandoned_by, other)
             with self._at_first as place:
                 place.orchestrator.cancel(other, reason="its worker is dead")
         with self._then as place:
             return _Begun(target, workflow, place.head(target))
 
+    def _abandon(self, declaration: TaskDeclaration, workflow: str) -> None:
+        ended = _run_and_kill(self._at_first, declaration, workflow, KillPoint(Failpoint.ATTEMPT_PUBLISHED))
+        if not ended.killed:
+            raise AssertionError(f"task {declaration.name} published nothing to be abandoned: it ended {ended.answer}")
 
-_PUBLISHED = KillPoint(Failpoint.ATTEMPT_PUBLISHED)
 
+def _run_and_kill(place: Place, declaration: TaskDeclaration, workflow: str, here: KillPoint) -> Ended:
+    """Run the attempt that is due, if one is, in a child that is killed at `here`; how it ended."""
 
-def _killed(place: Place, declaration: TaskDeclaration, workflow: str, here: KillPoint) -> None:
-    """Run the attempt that is due in a child that is killed at `here`, which it must reach."""
-
-    def work() -> str:
+    def work() -> str | None:
         with place:
             attempt = place.poll(declaration, workflow)
-            assert attempt is not None
+            if attempt is None:
+                return None
             with armed(lambda reached: kill_this_process() if reached == here else None):
                 return str(place.run(declaration, attempt).status)
 
-    ended = run_in_child(work)
-    if not ended.killed:
-        raise AssertionError(f"{here} was never reached: the attempt ended {ended.answer}")
+    return run_in_child(work)
