@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from tests.unit.graph.conftest import SCHEMA
+from tests.unit.graph.conftest import SCHEMA, disarmed
 from tools.servers.fixtures import s3
 from tools.servers.running import Server
 
 import headgate.graph as hg
 
-__all__ = ["graph", "place", "s3"]
+__all__ = ["disarmed", "graph", "place", "s3"]
 
 BUCKET = "graphs"
 

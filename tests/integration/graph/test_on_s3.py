@@ -10,6 +10,7 @@ from tests.unit.graph.conftest import ADD, names
 from tests.unit.graph.recovery.test_stopped_writers import KILLED, MIXED, POINTS, VISIBLE_AFTER_KILL
 from tests.unit.graph.write.test_concurrent import *  # noqa: F403
 from tests.unit.graph.write.test_mutations import *  # noqa: F403
+from tests.unit.graph.write.test_phases import *  # noqa: F403
 from tests.unit.graph.write.test_transactions import *  # noqa: F403
 
 import headgate.graph as hg
@@ -17,7 +18,7 @@ from headgate.errors import AlreadyExists
 from headgate.failpoints import Failpoint
 from headgate.graph.storage import Location, open_objects
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.usefixtures("disarmed")]
 
 
 def test_an_object_is_created_once(place: str) -> None:
