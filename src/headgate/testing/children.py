@@ -30,8 +30,8 @@ def run_in_child(work: Callable[[], Any]) -> Ended:
     """Do `work` in a child and wait for it. What it returns comes back; what it raises fails here, told in full."""
     reader, writer = os.pipe()
     with warnings.catch_warnings():
-        # Other threads of a test run wait for input; the child uses nothing they could hold.
-        warnings.simplefilter("ignore", DeprecationWarning)
+        # Python and Lance warn of forks among threads; the child uses nothing that another thread could hold.
+        warnings.simplefilter("ignore")
         pid = os.fork()
     if pid == 0:
         os.close(reader)

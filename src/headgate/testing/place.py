@@ -7,11 +7,11 @@ serves many.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import BaseModel
 
@@ -19,7 +19,9 @@ from headgate.attempts import AttemptOptions, AttemptReport, Runtime, lake_opene
 from headgate.attempts.gc import Reclaimed, reclaim_branches, reclaim_workspaces
 from headgate.attempts.kept import KeepFailed, KeepLimits
 from headgate.attempts.names import PREFIX
+from headgate.attempts.stores import AttemptStore, StoreRequest
 from headgate.clock import SYSTEM_CLOCK, Clock
+from headgate.errors import InvalidInput
 from headgate.ids import ULIDS
 from headgate.lake import Changes, EmbeddedLake, LocalFile, Source
 from headgate.lake.interface import MAIN
@@ -28,6 +30,9 @@ from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Ref
 from headgate.tasks import TaskDeclaration
 from headgate.tasks.protocols import PolledAttempt
+
+if TYPE_CHECKING:
+    from headgate.graph import Graph
 
 Files = Mapping[str, str | bytes] | Path
 """What a test says a workspace holds: contents by path, or a folder."""
@@ -55,9 +60,23 @@ class Target:
 
     repository: str
     input_ref: Ref
+    graph: str | None = None
+    """The name of the graph beside it, if the test has one."""
+    graph_ref: Ref | None = None
 
-    def block(self) -> dict[str, str]:
-        return {"repository": self.repository, "branch": MAIN, "ref_type": "commit", "ref": self.input_ref}
+    def blocks(self, declaration: TaskDeclaration) -> dict[str, Any]:
+        """The input blocks of the stores that a task declares."""
+        found: dict[str, Any] = {}
+        if "workspace" in declaration.stores:
+            found["workspace"] = {"repository": self.repository, **_at(self.input_ref)}
+        if "graph" in declaration.stores:
+            if self.graph is None or self.graph_ref is None:
+                raise InvalidInput(
+                    message=f"task {declaration.name} needs a graph, and the test has none",
+                    hint="give the graph's schema: run_task(…, schema='node Song { title: String @key }')",
+                )
+            found["graph"] = {"graph": self.graph, **_at(self.graph_ref)}
+        return found
 
 
 @dataclass(frozen=True)
@@ -95,10 +114,15 @@ class Place:
     def runtime(self) -> Runtime:
         return Runtime(
             orchestrator=self.orchestrator,
-            stores={"workspace": lake_opener(lambda block: self.lake)},
+            stores={"workspace": lake_opener(lambda block: self.lake), "graph": self._open_graph_store},
             options=AttemptOptions(workspace_root=self.workspace_root, keep=KeepLimits(mode=KeepFailed.NONE)),
             clock=self.clock,
         )
+
+    def _open_graph_store(self, request: StoreRequest) -> AttemptStore:
+        from headgate.attempts.graph_store import graph_opener
+
+        return graph_opener(lambda block: self.open_graph(block.graph))(request)
 
     def later(self, **by: float) -> Place:
         """The same folder, seen after some time."""
@@ -115,14 +139,25 @@ class Place:
         """The target with these files committed on top of what its branch has."""
         puts = _sources(files)
         ref = self.lake.commit(target.repository, MAIN, Changes(puts=puts), message="files of the test")
-        return Target(repository=target.repository, input_ref=ref)
+        return replace(target, input_ref=ref)
+
+    def with_graph(self, target: Target, schema: str) -> Target:
+        """The target with a new, empty graph beside it."""
+        from headgate import graph as graphs
+
+        name = f"graph-{ULIDS.new().lower()}"
+        with graphs.init(str(self.folder / name), schema) as graph:
+            return replace(target, graph=name, graph_ref=Ref(graph.head().id))
+
+    def open_graph(self, name: str) -> Graph:
+        from headgate import graph as graphs
+
+        return graphs.open(str(self.folder / name))
 
     def submit(self, declaration: TaskDeclaration, target: Target, params: BaseModel | Mapping[str, Any] | None) -> str:
         """Start a workflow of this task on the target's input ref; its id."""
         given = params.model_dump(mode="json", by_alias=True) if isinstance(params, BaseModel) else dict(params or {})
-        task_input: dict[str, Any] = {"params": given}
-        if declaration.workspace is not None:
-            task_input["workspace"] = target.block()
+        task_input = {"params": given, **target.blocks(declaration)}
         return self.orchestrator.submit(declaration.name, task_input, retry=_RETRIES).workflow
 
     def poll(self, declaration: TaskDeclaration, workflow: str) -> PolledAttempt | None:
@@ -175,6 +210,10 @@ class Place:
     def workspaces(self) -> list[str]:
         root = self.workspace_root
         return sorted(entry.name for entry in root.iterdir()) if root.is_dir() else []
+
+
+def _at(ref: Ref) -> dict[str, str]:
+    return {"branch": MAIN, "ref_type": "commit", "ref": ref}
 
 
 def _sources(files: Files) -> dict[str, Source]:

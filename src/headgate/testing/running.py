@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -24,11 +24,14 @@ class Ran:
     result: Any
     """What the next task gets of it: the result as JSON data. None unless it completed."""
     changed: Mapping[str, str]
-    """What the body did to each path: `added`, `changed` or `removed`."""
+    """What the body did to each path: `added`, `changed` or `removed`; to a graph, what it did to each type."""
     files: Mapping[str, bytes]
     """All files at the branch's head."""
+    rows: Mapping[str, list[dict[str, Any]]]
+    """The rows of the graph's head, by type; empty if the test has no graph."""
     history: tuple[Ref, ...]
-    """The branch from the input ref on, oldest first: one ref if nothing was published, two if something was."""
+    """The branch from the input ref on, oldest first: one ref if nothing was published, two if something was.
+    Of the graph if the task writes one, of the lake if not."""
     report: AttemptReport = field(repr=False)
     """Everything else: the phases with their times, the decision about the head, the warnings."""
 
@@ -62,49 +65,76 @@ class TaskRunner:
         task: Callable[..., Any],
         *,
         files: Files | None = None,
+        schema: str | None = None,
+        rows: Iterable[Mapping[str, Any]] = (),
         params: BaseModel | Mapping[str, Any] | None = None,
     ) -> Ran:
         """Run one attempt of `task` from the branch's head. It does not raise if the task fails: see `Ran.status`.
 
-        `files` (contents by path, or a folder) are committed first, on top of what the branch has.
+        `files` (contents by path, or a folder) are committed first, on top of what the branch has. `schema` makes a
+        new graph beside it, and `rows` (`{"type": "Song", "data": {…}}`) are loaded into the graph.
         """
-        declaration = without_graph(task_of(task))
-        target = self._start_from(files)
+        declaration = task_of(task)
+        target = self._start_from(files, schema, list(rows))
         workflow = self._place.submit(declaration, target, params)
         attempt = self._place.poll(declaration, workflow)
         assert attempt is not None
         report = self._place.run(declaration, attempt)
+        tables, graph_history = self._graph_now(target)
+        on_graph = declaration.writes == "graph" or "workspace" not in declaration.stores
         return Ran(
             status=report.status,
             result=report.result,
-            changed=dict(_kind_of(line) for line in report.changes),
+            changed=dict(_kind_of(line, of_graph=declaration.writes == "graph") for line in report.changes),
             files=self._place.files(target),
-            history=self._place.history(target),
+            rows=tables,
+            history=graph_history if on_graph else self._place.history(target),
             report=report,
         )
 
-    def _start_from(self, files: Files | None) -> Target:
+    def _start_from(self, files: Files | None, schema: str | None, rows: list[Mapping[str, Any]]) -> Target:
         place, target = self._place, self._target
         if target is None:
             target = place.new_target(files)
         elif files:
             target = place.with_files(target, files)
         else:
-            target = Target(repository=target.repository, input_ref=place.head(target))
+            target = replace(target, input_ref=place.head(target))
+        if schema is not None:
+            target = place.with_graph(target, schema)
+        if target.graph is not None:
+            with place.open_graph(target.graph) as graph:
+                if rows:
+                    graph.load([dict(row) for row in rows])
+                target = replace(target, graph_ref=Ref(graph.head().id))
         self._target = target
         return target
 
+    def _graph_now(self, target: Target) -> tuple[dict[str, list[dict[str, Any]]], tuple[Ref, ...]]:
+        """The rows of every type, and the history from the input ref on."""
+        if target.graph is None:
+            return {}, ()
+        with self._place.open_graph(target.graph) as graph:
+            now = graph.snapshot()
+            tables = {found.name: now.table(found.name).to_table().to_pylist() for found in now.schema.tables()}
+            history = [Ref(commit.id) for commit in graph.log()]
+        refs = history[: history.index(target.graph_ref) + 1] if target.graph_ref in history else history
+        return tables, tuple(reversed(refs))
+
 
 def without_graph(declaration: TaskDeclaration) -> TaskDeclaration:
-    """The declaration, which must not need a graph."""
+    """The declaration, which must not need a graph: its threads do not live on in a fork."""
     if "graph" in declaration.stores:
         raise Unsupported(
-            message=f"task {declaration.name} needs a graph, and tests have only a lake",
-            hint="call the task as a function with a transaction of a graph made for the test",
+            message=f"task {declaration.name} needs a graph, and a process that uses one cannot be forked",
+            hint="run it with run_task, and retry it there",
         )
     return declaration
 
 
-def _kind_of(line: str) -> tuple[str, str]:
+def _kind_of(line: str, *, of_graph: bool) -> tuple[str, str]:
+    if of_graph:
+        name, _, told = line.partition(": ")
+        return name, told
     kind, _, path = line.partition(" ")
     return path, kind

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from headgate import ReadOnly, TaskContext, task
+from headgate import GraphTransaction, ReadOnly, TaskContext, task
+from headgate.errors import Unsupported
 from headgate.failpoints import Failpoint
 from headgate.testing import assert_retry_safe
 
@@ -76,3 +77,12 @@ def test_a_task_that_fails_anyway_is_told_before_anything_is_killed() -> None:
 
     with pytest.raises(AssertionError, match="fails even undisturbed: FAILED: .*no"):
         assert_retry_safe(broken, files=FILES)
+
+
+def test_a_task_on_a_graph_is_refused() -> None:
+    @task(graph=["Song"])
+    def on_graph(graph: GraphTransaction, params: Params) -> Done:
+        return Done()
+
+    with pytest.raises(Unsupported, match="cannot be forked"):
+        assert_retry_safe(on_graph, files=FILES)

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from headgate import GraphSpec, GraphTransaction, ReadOnly, TaskFailed, WorkspaceSpec, task
-from headgate.errors import InvalidTask, Unsupported
+from headgate.errors import InvalidInput, InvalidTask
 from headgate.testing import Ran, TaskRunner
 
 
@@ -45,7 +45,13 @@ def plain(params: Params) -> Count:
 
 @task(graph=GraphSpec(types=["Song"]))
 def on_graph(graph: GraphTransaction, params: Params) -> Count:
-    return Count(files=0)
+    if params.text:
+        graph.merge("Song", [{"title": params.text, "plays": 1}])
+    return Count(files=graph.read("Song").num_rows)
+
+
+SCHEMA = "node Song { title: String @key  plays: I64 }"
+OLD = {"type": "Song", "data": {"title": "old", "plays": 7}}
 
 
 def test_a_task_tells_status_result_changes_files_and_history(run_task: TaskRunner) -> None:
@@ -102,11 +108,22 @@ def test_files_may_come_from_a_folder(run_task: TaskRunner, tmp_path: Path) -> N
     assert ran.files == {"songs/a.txt": b"a"}
 
 
-def test_what_is_no_task_and_what_needs_a_graph_is_refused(run_task: TaskRunner) -> None:
+def test_what_is_no_task_and_a_graph_that_is_not_there_are_refused(run_task: TaskRunner) -> None:
     with pytest.raises(InvalidTask, match="is not a task"):
         run_task(lambda workspace: None)
-    with pytest.raises(Unsupported, match="needs a graph"):
+    with pytest.raises(InvalidInput, match="needs a graph, and the test has none"):
         run_task(on_graph)
+
+
+def test_a_task_on_a_graph_tells_its_rows_and_its_history(run_task: TaskRunner) -> None:
+    ran = run_task(on_graph, schema=SCHEMA, rows=[OLD])
+    assert ran.ok, ran.reason
+    assert ran.result == {"files": 2}
+    assert ran.changed == {"Song": "1 rows written"}
+    assert {row["title"]: row["plays"] for row in ran.rows["Song"]} == {"old": 7, "new": 1}
+    assert ran.history == (ran.history[0], ran.report.published)
+    again = run_task(on_graph, params={"text": ""})
+    assert (again.ok, again.changed, again.history) == (True, {}, ran.history[-1:])
 
 
 def test_two_tests_share_nothing_that_shows(run_task: TaskRunner) -> None:
