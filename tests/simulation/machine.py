@@ -7,9 +7,6 @@ machine finds them.
 
 from __future__ import annotations
 
-import atexit
-import shutil
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -122,20 +119,11 @@ class Attempts(RuleBasedStateMachine):
     """Whether one workflow has the branch to itself, as `replace="any"` demands."""
     lake_part: ClassVar[type[Part]] = Part
     orchestrator_part: ClassVar[type[Part]] = Part
-    _place: ClassVar[Place | None] = None
-
-    @classmethod
-    def place(cls) -> Place:
-        """One lake for all examples; each has a repository of its own."""
-        if Attempts._place is None:
-            folder = Path(tempfile.mkdtemp(prefix="headgate-machine-"))
-            atexit.register(shutil.rmtree, folder, ignore_errors=True)
-            Attempts._place = Place(folder)
-        return Attempts._place
+    real: ClassVar[Place]
+    """One lake for all examples; each has a repository of its own. Set by the test."""
 
     @initialize()
     def begin(self) -> None:
-        self.real = self.place()
         self.target: Target = self.real.new_target({"begun.txt": "as it began"})
         self.lake = self.lake_part(self.real.lake, "lake")
         self.orchestrator = self.orchestrator_part(self.real.orchestrator, "orchestrator")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.simulation.scheduler import current_turn
 
 from headgate.publication import Ref, Replace, TaskFate, TaskState
 from headgate.tasks.protocols import AttemptId, AttemptSnapshot
+from headgate.testing.place import Place
 
 pytestmark = pytest.mark.slow
 
@@ -24,8 +26,14 @@ BOUNDED = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-HUNTING = settings(BOUNDED, max_examples=400, phases=[Phase.generate], derandomize=True)
+HUNTING = settings(BOUNDED, max_examples=1000, phases=[Phase.generate], derandomize=True)
 """The same orders in every run, and no shrinking: it only has to be found."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _one_place_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with Place(tmp_path_factory.mktemp("machine")) as Attempts.real:
+        yield
 
 
 def test_invariants_1_2_3_and_7_hold_in_any_order_of_events() -> None:
