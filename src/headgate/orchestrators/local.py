@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -145,21 +146,31 @@ class LocalOrchestrator:
 
         Without a name, any task of the workflow. With an `epoch`, `Fenced` if it is no longer the workflow's.
         """
+        # Whether the transaction has to reach the disk is known once the task is: the first look is for those that
+        # need not, and hands nothing out where one that must comes first.
+        polled, must_last = self._poll(task_name, workflow, epoch, durable=False)
+        return self._poll(task_name, workflow, epoch, durable=True)[0] if must_last else polled
+
+    def _poll(
+        self, task_name: str | None, workflow: str | None, epoch: int | None, *, durable: bool
+    ) -> tuple[PolledAttempt | None, bool]:
+        """The attempt, or none and whether that is because its hand-out has to be durable."""
         worker_id, now = self._ids.new(), self._changes.now()
-        with self._db.write() as rows:
+        conditions, values = "status = 'SCHEDULED' AND due_at <= ?", [now]
+        for column, value in (("name", task_name), ("workflow", workflow)):
+            if value is not None:
+                conditions, values = f"{conditions} AND {column} = ?", [*values, value]
+        with self._db.write(durable=None if durable else False) as rows:
             if epoch is not None:
                 self._check_epoch(rows, str(workflow), epoch)
             self._changes.expire(rows)
-            conditions = "status = 'SCHEDULED' AND due_at <= ?"
-            values = [now]
-            for column, value in (("name", task_name), ("workflow", workflow)):
-                if value is not None:
-                    conditions, values = f"{conditions} AND {column} = ?", [*values, value]
             row = rows.execute(
                 f"SELECT * FROM tasks WHERE {conditions} ORDER BY due_at, scheduled_at, id LIMIT 1", values
             ).fetchone()
             if row is None:
-                return None
+                return None, False
+            if self._changes.rule(rows, row).durable and not durable:
+                return None, True
             rows.execute(
                 "UPDATE tasks SET status = ?, worker_id = ?, poll_count = poll_count + 1, started_at = ?,"
                 " lease_until = ?, limit_at = ?, epoch = (SELECT epoch FROM workflows WHERE id = tasks.workflow)"
@@ -174,7 +185,7 @@ class LocalOrchestrator:
                     SCHEDULED,
                 ),
             )
-        return PolledAttempt(
+        polled = PolledAttempt(
             id=AttemptId(
                 orchestrator=self._id,
                 workflow=row["workflow"],
@@ -191,9 +202,10 @@ class LocalOrchestrator:
             response_seconds=row["response_seconds"],
             polled_at=self._clock.now(),
         )
+        return polled, False
 
     def extend(self, attempt: AttemptId) -> None:
-        with self._db.write() as rows:
+        with self._db.write(durable=False) as rows:
             row = self._row(rows, attempt.task_id)
             rows.execute(
                 f"UPDATE tasks SET lease_until = ? WHERE {_OURS}",
@@ -290,14 +302,20 @@ class LocalOrchestrator:
 
     # ending
     def complete(self, attempt: AttemptId, output: Mapping[str, Any]) -> None:
-        with self._db.write() as rows:
+        with self._result_of(attempt) as rows:
             if self._end(rows, attempt, COMPLETED, output=dumped(output)):
                 self._changes.advance(rows, attempt.workflow)
 
     def fail(self, attempt: AttemptId, *, reason: str, terminal: bool) -> None:
-        with self._db.write() as rows:
+        with self._result_of(attempt) as rows:
             if self._end(rows, attempt, TERMINAL if terminal else FAILED, reason=reason):
                 self._changes.advance(rows, attempt.workflow)
+
+    def _result_of(self, attempt: AttemptId) -> AbstractContextManager[sqlite3.Connection]:
+        """The transaction that takes an attempt's result, as durable as its task needs."""
+        with self._db.read() as rows:
+            durable = self._changes.rule(rows, self._row(rows, attempt.task_id)).durable
+        return self._db.write(durable=None if durable else False)
 
     def log(self, attempt: AttemptId, line: str) -> None:
         with self._db.write() as rows:

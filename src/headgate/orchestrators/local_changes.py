@@ -106,7 +106,7 @@ class Changes:
 
     def limit_once_started(self, rows: sqlite3.Connection, row: sqlite3.Row, now: str) -> str | None:
         """When an attempt that starts now has to be over, apart from its lease."""
-        rule = self._rule(rows, row)
+        rule = self.rule(rows, row)
         return _earliest([_later(now, rule.seconds), _later(row["first_at"] or now, rule.total_seconds)], rule)
 
     def expire(self, rows: sqlite3.Connection) -> None:
@@ -128,7 +128,7 @@ class Changes:
             self.end_workflow(rows, row["id"], TIMED_OUT, "the workflow took longer than its timeoutSeconds")
 
     def _over_limit(self, rows: sqlite3.Connection, row: sqlite3.Row, now: str) -> None:
-        rule = self._rule(rows, row)
+        rule = self.rule(rows, row)
         whole = _later(row["first_at"] or row["scheduled_at"], rule.total_seconds)
         in_all = whole is not None and whole < now
         if in_all:
@@ -185,7 +185,8 @@ class Changes:
         return changed.rowcount == 1
 
     @staticmethod
-    def _rule(rows: sqlite3.Connection, row: sqlite3.Row) -> TaskRule:
+    def rule(rows: sqlite3.Connection, row: sqlite3.Row) -> TaskRule:
+        """The rule of a task's row."""
         found = rows.execute("SELECT rules FROM workflows WHERE id = ?", (row["workflow"],)).fetchone()
         return rules_in(found["rules"]).get(row["name"], _NO_RULE)
 

@@ -27,6 +27,12 @@ class TaskRule:
     total_seconds: float = 0.0
     writes: str | None = None
     """The input key of the store the task publishes to, if it publishes."""
+    durable: bool = True
+    """Whether handing it out and taking its result wait for the disk.
+
+    A store must never know more of a task than the orchestrator does after power loss. Who publishes nothing may be
+    run again; a killed process forgets nothing either way.
+    """
 
     def wait_before_retry(self, retry_count: int) -> float:
         """Seconds from the end of the attempt with that retry count to the next one, jitter left out.
@@ -57,6 +63,7 @@ def rule_of(declaration: TaskDeclaration, *, retries: int | None = None) -> Task
         poll_seconds=timeout.poll_seconds,
         total_seconds=timeout.total_seconds,
         writes=declaration.writes,
+        durable=declaration.writes is not None,
     )
 
 

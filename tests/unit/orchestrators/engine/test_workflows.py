@@ -183,6 +183,27 @@ def test_a_completion_and_what_follows_from_it_are_one_step(local: LocalOrchestr
     assert statuses(local, of) == ["COMPLETED", "SCHEDULED"]
 
 
+@pytest.mark.parametrize(("durable", "synchronous"), [(True, 2), (False, 1)])
+def test_what_a_store_may_know_of_waits_for_the_disk(tmp_path: Path, durable: bool, synchronous: int) -> None:
+    """Invariant 6: after power loss the orchestrator knows of every attempt that may have published."""
+    with closing(LocalOrchestrator(tmp_path / "o.db")) as local:
+        start(local, workflow(simple("a"), simple("b")), rule=TaskRule(durable=durable))
+
+        def waits_for_disk() -> int:
+            return int(local._db._connection().execute("PRAGMA synchronous").fetchone()[0])
+
+        polled = local.poll("t")
+        assert polled is not None
+        assert waits_for_disk() == synchronous
+        local.extend(polled.id)
+        local.complete(polled.id, {})
+        assert waits_for_disk() == synchronous
+        again = local.poll("t")
+        assert again is not None
+        local.fail(again.id, reason="no", terminal=True)
+        assert waits_for_disk() == synchronous
+
+
 BLOCK = {"repository": "songs", "branch": "main", "ref_type": "commit", "ref": "r"}
 WRITES = TaskRule(count=0, writes="workspace", response_seconds=60)
 ONE = workflow(simple("a", given={"workspace": "${workflow.input.workspace}"}))
