@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headgate.cli import console, invocation
+from headgate.cli.inputs import check_stores, store_blocks
 from headgate.errors import Conflict, HeadgateError, InvalidInput, response_to
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from headgate.attempts.records import AttemptRecord
     from headgate.attempts.report import AttemptReport
-    from headgate.lake.stores import OpenStore
     from headgate.orchestrators.machine import Machine
     from headgate.tasks.declaration import TaskDeclaration
     from headgate.tasks.protocols import PolledAttempt
@@ -36,7 +36,8 @@ def run(
         ),
     ] = None,
     on: Annotated[
-        str | None, typer.Option("--on", metavar="STORE@BRANCH", help="Read its head, publish to it.")
+        list[str] | None,
+        typer.Option("--on", metavar="STORE@BRANCH", help="Read its head, publish to it; one lake and one graph."),
     ] = None,
     params: Annotated[
         str, typer.Option(metavar="JSON", help="The params; for a chain, an object with those of each task by name.")
@@ -66,16 +67,16 @@ def run(
             raise InvalidInput(message="nothing is named to run", hint="write MODULE:TASK, or a workflow file")
         elif workflow_runs.is_file(what):
             whole = _object(given, "--input")
-            workflow_runs.run_file(machine, what, modules or [], whole, on=on, dry_run=dry_run, json=json)
+            workflow_runs.run_file(machine, what, modules or [], whole, on=on or [], dry_run=dry_run, json=json)
         else:
-            _run_tasks(machine, what, on=on, params=params, retry=retry, show=show, dry_run=dry_run, json=json)
+            _run_tasks(machine, what, on=on or [], params=params, retry=retry, show=show, dry_run=dry_run, json=json)
 
 
 def _run_tasks(
     machine: Machine,
     what: str,
     *,
-    on: str | None,
+    on: list[str],
     params: str,
     retry: str | None,
     show: bool,
@@ -104,19 +105,20 @@ def _run_tasks(
         machine.orchestrator.retry(_last_task(machine, retry), reason="retried by hand")
         workflow = machine.orchestrator.workflow(retry)
     else:
-        store, own = _store(machine, declarations, on), _object(params, "--params")
+        written = [declaration.writes for declaration in declarations if declaration.writes]
+        stores, own = store_blocks(machine, on, builds_on=written), _object(params, "--params")
+        check_stores(declarations, stores)
         inputs = {
-            reference: _input(machine, declaration, store, own.get(reference, {}) if len(wanted) > 1 else own)
+            reference: _input(declaration, stores, own.get(reference, {}) if len(wanted) > 1 else own)
             for declaration, reference in zip(declarations, references(declarations), strict=True)
         }
         if dry_run:
             for declaration, task_input in zip(declarations, inputs.values(), strict=True):
                 console.show_json({"task": declaration.name, "input": task_input})
             return
-        blocks = {key: block for task_input in inputs.values() for key, block in task_input.items() if key != "params"}
         workflow = machine.orchestrator.start(
             chain_definition(declarations),
-            {**blocks, "params": {reference: task_input["params"] for reference, task_input in inputs.items()}},
+            {**stores, "params": {reference: task_input["params"] for reference, task_input in inputs.items()}},
             rules={declaration.name: rule_of(declaration, retries=0) for declaration in declarations},
             modules=[module],
         )
@@ -166,38 +168,10 @@ def _object(text: str, option: str) -> dict[str, Any]:
     return given
 
 
-def _store(machine: Machine, declarations: list[TaskDeclaration], on: str | None) -> tuple[OpenStore, str] | None:
-    """The store and branch to read and publish to; None where no task has a store."""
-    from headgate.settings import StoreAddress
-
-    if all(declaration.workspace is None for declaration in declarations):
-        if on is not None:
-            raise InvalidInput(message="no task of these has a workspace", hint="leave --on out")
-        return None
-    if on is None:
-        raise InvalidInput(message="a task with a workspace needs a store", hint="add --on STORE@BRANCH")
-    address = StoreAddress.parse(on, default_at="main")
-    return machine.lakes.store(address.store), str(address.at)
-
-
-def _input(
-    machine: Machine,
-    declaration: TaskDeclaration,
-    store: tuple[OpenStore, str] | None,
-    params: dict[str, Any],
-) -> dict[str, Any]:
-    """The input of a task: its branch is resolved here, once."""
-    from headgate.attempts.judging import check_head_to_build_on
+def _input(declaration: TaskDeclaration, blocks: dict[str, dict[str, str]], params: dict[str, Any]) -> dict[str, Any]:
     from headgate.tasks.io import read_input
 
-    task_input: dict[str, Any] = {"params": params}
-    if declaration.workspace is not None and store is not None:
-        opened, branch = store
-        head = opened.lake.head(opened.repository, branch)
-        if declaration.writes:
-            check_head_to_build_on(head, orchestrator=machine.orchestrator, store="workspace")
-        block = {"repository": opened.repository, "branch": branch, "ref_type": "commit", "ref": str(head.ref)}
-        task_input = {"workspace": block, **task_input}
+    task_input = {**{key: blocks[key] for key in declaration.stores}, "params": params}
     read_input(declaration, task_input)
     return task_input
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from headgate.cli import console
+from headgate.cli.inputs import store_blocks
 from headgate.errors import HeadgateError, InvalidInput, response_to
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run_file(
     modules: Sequence[str],
     given: dict[str, Any],
     *,
-    on: str | None,
+    on: Sequence[str],
     dry_run: bool,
     json: bool,
 ) -> None:
@@ -55,8 +56,8 @@ def run_file(
         raise InvalidInput(message=f"no module with the tasks of {file} is named", hint="add --tasks MODULE")
     declarations = {declaration.name: declaration for declaration in load_tasks(*modules)}
     definition, raw = read_workflow(Path(file), tasks=declarations)
-    if on is not None:
-        given = {**given, "workspace": _block(machine, on)}
+    written = [declarations[step.name].writes or "" for step in definition.simple]
+    given = {**given, **store_blocks(machine, on, builds_on=written)}
     rules = {name: rule_of(declarations[name]) for name in {step.name for step in definition.simple}}
     if dry_run:
         whole = complete_input(definition, given)
@@ -64,18 +65,6 @@ def run_file(
         return
     workflow = machine.orchestrator.start(raw, given, rules=rules, modules=modules)
     _run(machine, [workflow], declarations, json=json)
-
-
-def _block(machine: Machine, on: str) -> dict[str, str]:
-    """The branch's head, resolved once, as a task's input names it."""
-    from headgate.attempts.judging import check_head_to_build_on
-    from headgate.settings import StoreAddress
-
-    address = StoreAddress.parse(on, default_at="main")
-    store = machine.lakes.store(address.store)
-    head = store.lake.head(store.repository, str(address.at))
-    check_head_to_build_on(head, orchestrator=machine.orchestrator, store="workspace")
-    return {"repository": store.repository, "branch": str(address.at), "ref_type": "commit", "ref": str(head.ref)}
 
 
 def resume(machine: Machine, workflow: str | None, *, dry_run: bool, json: bool) -> None:

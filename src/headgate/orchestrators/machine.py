@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from headgate.attempts.gc import Reclaimed, reclaim_branches, reclaim_workspaces
 from headgate.attempts.kept import KeepFailed, KeepLimits, KeptAttempts
@@ -18,7 +19,9 @@ from headgate.lake.stores import Lakes, OpenStore
 from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Replace
 from headgate.settings import Settings
-from headgate.tasks.io import GraphBlock
+
+if TYPE_CHECKING:
+    from headgate.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -78,18 +81,20 @@ class Machine:
             clock=self.clock,
         )
 
-    def _open_graph_store(self, request: StoreRequest) -> AttemptStore:
-        """The graph of an attempt, by its name in the settings. Lance is only loaded by tasks that use one."""
+    def graph(self, name: str) -> Graph:
+        """A graph by its name in the settings."""
         from headgate import graph as graphs
+
+        found = self.settings.store(name)
+        if found.graph is None:
+            raise Unsupported(message=f"the store {name!r} is a lake", hint="name a graph")
+        return graphs.open(found.graph)
+
+    def _open_graph_store(self, request: StoreRequest) -> AttemptStore:
+        """The graph of an attempt. Lance is only loaded by tasks that use one."""
         from headgate.attempts.graph_store import graph_opener
 
-        def named(block: GraphBlock) -> graphs.Graph:
-            found = self.settings.store(block.graph)
-            if found.graph is None:
-                raise Unsupported(message=f"the store {block.graph!r} is a lake", hint="name a graph")
-            return graphs.open(found.graph)
-
-        return graph_opener(named)(request)
+        return graph_opener(lambda block: self.graph(block.graph))(request)
 
     def collect_garbage(self, *, dry_run: bool) -> Reclaimed:
         """Local workspaces and staging branches of this orchestrator's attempts that are over."""
