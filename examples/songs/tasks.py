@@ -137,7 +137,11 @@ def features(workspace: Path, params: FeatureParams) -> Built:
     target = workspace / FEATURES
     target.parent.mkdir(exist_ok=True)
     target.write_text("".join(one.model_dump_json() + "\n" for one in built))
-    return Built(songs=len(built), mean_energy=round(fmean(one.energy for one in built), 4))
+    return Built(songs=len(built), mean_energy=_rounded(fmean(one.energy for one in built)))
+
+
+def _rounded(value: float) -> float:
+    return round(value, 4) + 0.0  # a mean that rounds to nothing is no -0.0
 
 
 class _Scale:
@@ -183,7 +187,7 @@ def features_on_spark(workspace: SparkWorkspace, params: FeatureParams, spark: S
     ).orderBy("id")
     built.write.mode("overwrite").json(workspace.write_path("features/"))
     count, mean = built.agg(f.count("id"), f.avg("energy")).first()
-    return Built(songs=count, mean_energy=round(mean or 0.0, 4))
+    return Built(songs=count, mean_energy=_rounded(mean or 0.0))
 
 
 def read_features(workspace: Path) -> Iterator[Features]:

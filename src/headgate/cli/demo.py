@@ -61,6 +61,8 @@ STEPS: tuple[Step, ...] = (
     Step("Take songs in, build features, publish both", "headgate.cli.demo_songs:publish"),
     Step("Kill an attempt between its publish and its completion", "headgate.cli.demo_songs:crash"),
     Step("Retry it: the abandoned publication is replaced", "headgate.cli.demo_songs:recover"),
+    Step("Load the features into a graph, one commit", "headgate.cli.demo_graph:load", (extra("graph"),)),
+    Step("Ask the graph which artists have the most energy", "headgate.cli.demo_graph:ask", (extra("graph"),)),
 )
 
 _LEADING_ELSEWHERE = ("HEADGATE_", "CONDUCTOR_", "LAKECTL_")

@@ -55,7 +55,7 @@ def check(stage: Stage) -> str:
 def publish(stage: Stage) -> str:
     reports = stage.headgate_json("run", f"{MODULE}:ingest,features", "--on", ADDRESS)
     for report in reports:
-        stage.published.append((ADDRESS, report["published"], f"{report['task']}: {_told(report)}"))
+        stage.published.append((ADDRESS, report["published"], f"{report['task']}: {told(report)}"))
     stage.look_next += [
         f"headgate log {STORE}",
         f"headgate why {ADDRESS} features/songs.jsonl",
@@ -78,7 +78,7 @@ def recover(stage: Stage) -> str:
     running = stage.headgate_json("status")["running"]
     workflow = next(attempt["workflow"] for attempt in running)
     [report] = stage.headgate_json("run", f"{MODULE}:features", "--retry", workflow)
-    stage.published.append((ADDRESS, report["published"], f"{report['task']} again: {_told(report)}"))
+    stage.published.append((ADDRESS, report["published"], f"{report['task']} again: {told(report)}"))
     with _lake(stage) as lake:
         history = [commit.ref for commit in lake.log(STORE, lake.head(STORE, MAIN).ref)]
     if history[:2] != [report["published"], stage.facts["accepted"]] or stage.facts["abandoned"] in history:
@@ -86,7 +86,7 @@ def recover(stage: Stage) -> str:
     return f"{history[1][:12]} -> {history[0][:12]}: the abandoned commit is nobody's parent"
 
 
-def _told(report: dict[str, Any]) -> str:
+def told(report: dict[str, Any]) -> str:
     return ", ".join(f"{value} {name}" for name, value in report["output"]["result"].items())
 
 

@@ -50,7 +50,7 @@ def check_stores(declarations: Sequence[TaskDeclaration], blocks: dict[str, Bloc
         what = " and ".join({"workspace": "a lake", "graph": "a graph"}[key] for key in missing)
         raise InvalidInput(message=f"these tasks need {what}", hint="add --on STORE@BRANCH for each store")
     if spare := sorted(set(blocks) - needed):
-        raise InvalidInput(message=f"no task of these has a {spare[0]}", hint="leave that --on out")
+        raise InvalidInput(message=f"no task of these has a {spare[0]}", hint="leave --on out for that store")
 
 
 def _resolved(machine: Machine, address: StoreAddress) -> tuple[str, Block, Head]:

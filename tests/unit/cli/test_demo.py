@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -60,7 +61,8 @@ def test_the_environment_cannot_send_it_elsewhere(played: tuple[Path, str]) -> N
 @pytest.mark.slow
 def test_every_command_it_names_can_be_run(played: tuple[Path, str]) -> None:
     folder, told = played
-    named = [line.split()[1:] for line in told.partition("Look next")[2].splitlines() if line.startswith("  headgate ")]
+    lines = told.partition("Look next")[2].splitlines()
+    named = [shlex.split(line)[1:] for line in lines if line.startswith("  headgate ")]
     assert named
     for args in named:
         line = [sys.executable, "-m", "headgate.cli.main", *args]

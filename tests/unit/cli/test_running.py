@@ -22,7 +22,7 @@ Run = Callable[..., Any]
 TASKS = """
 from pathlib import Path
 from pydantic import BaseModel
-from headgate import task
+from headgate import GraphTransaction, ReadOnly, task
 
 class Params(BaseModel):
     text: str = "new"
@@ -45,6 +45,12 @@ def append(workspace: Path, params: Params) -> Result:
     path.write_text(path.read_text() + "+")
     return Result(files=1)
 
+@task(owner_email="a@b.example", workspace=ReadOnly("/"), graph=["Text"])
+def load(workspace: Path, graph: GraphTransaction, params: Params) -> Result:
+    texts = [{"name": path.name, "text": path.read_text()} for path in sorted(workspace.glob("*.txt"))]
+    graph.merge("Text", texts)
+    return Result(files=len(texts))
+
 @task(owner_email="a@b.example")
 def plain(params: Params) -> Result:
     return Result(files=0)
@@ -53,7 +59,7 @@ def plain(params: Params) -> Result:
 
 @pytest.fixture
 def lake(project: Path) -> Iterator[EmbeddedLake]:
-    (project / "headgate.toml").write_text('[stores.songs]\nlake = "embedded"\n')
+    (project / "headgate.toml").write_text('[stores.songs]\nlake = "embedded"\n[stores.texts]\ngraph = "./texts"\n')
     (project / "by_hand.py").write_text(TASKS)
     with EmbeddedLake(project / ".headgate/lake", create=True) as lake:
         lake.create_repository("songs")
@@ -138,6 +144,8 @@ def test_a_dry_run_shows_the_input_and_does_nothing(headgate: Run, lake: Embedde
         (["by_hand:write", "--on", "songs@main", "--params", "[]"], "no JSON object"),
         (["by_hand:write", "--on", "songs@main", "--params", '{"txet": 1}'], "no such field"),
         (["by_hand:plain", "--on", "songs@main"], "leave --on out"),
+        (["by_hand:write", "--on", "songs@main", "--on", "songs@main"], "two stores are named for the workspace"),
+        (["by_hand:load", "--on", "songs@main"], "need a graph"),
         (["by_hand:write", "--retry", "nothing"], "no workflow 'nothing'"),
     ],
 )
@@ -147,6 +155,19 @@ def test_what_run_cannot_do_is_told(headgate: Run, lake: EmbeddedLake, args: lis
     assert shown.code == 4, shown.err
     assert told in shown.err
     assert head(lake) == before
+
+
+def test_a_task_reads_a_lake_and_publishes_a_graph(headgate: Run, lake: EmbeddedLake, project: Path) -> None:
+    (project / "texts.pg").write_text("node Text {\n  name: String @key\n  text: String\n}\n")
+    assert headgate("graph", "init", "texts", "--schema", "texts.pg").code == 0
+    before = head(lake)
+    shown = headgate("run", "by_hand:load", "--on", "songs@main", "--on", "texts@main", "--json")
+    assert shown.code == 0, shown.err
+    [report] = json.loads(shown.out)
+    assert head(lake) == report["output"]["workspace"]["ref"] == before
+    assert json.loads(headgate("log", "texts", "--json").out)[0]["ref"] == report["published"]
+    [row] = json.loads(headgate("graph", "sql", "texts", "select name, text from Text", "--json").out)["rows"]
+    assert row == {"name": "a.txt", "text": "a"}
 
 
 def test_a_task_without_a_store_runs(headgate: Run, lake: EmbeddedLake) -> None:
