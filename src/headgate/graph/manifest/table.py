@@ -192,6 +192,8 @@ class Manifest:
             fragments = [fragment.metadata for fragment in base.get_fragments()]
             landed = self._commit(base, LanceOperation.Merge(fragments, base.lance_schema))
             self._state = ManifestState(landed, state.rows) if landed == state.version + 1 else None
+            # A handle remembers what it has read of every version: a new one forgets the versions that are dropped.
+            self._dataset = find(self._location) or self._dataset
             return self._state is not None
 
     def is_barrier(self, version: int) -> bool:

@@ -16,7 +16,7 @@ MOVED_AT_ONCE = 128
 """Rows are moved to the history in at least this many, so that it has few fragments."""
 COMMITS_KEPT = 32
 """Commits of each branch that stay in the manifest: a write that took that long to publish looks further."""
-VERSIONS_KEPT = 256
+VERSIONS_KEPT = 48
 """How far apart barriers are. Versions below the last but one are dropped."""
 
 

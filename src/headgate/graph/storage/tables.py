@@ -26,6 +26,7 @@ from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import open_objects
 
 _OPEN_SNAPSHOTS = 256
+_COMMITS_REMEMBERED = 256
 _TREE = "tree/{}/"
 _OFFSET = 0xFFFFFFFF
 _SMALL_ROWS = 1024
@@ -66,6 +67,7 @@ class TableStore:
         self._session = lance.Session()
         self._open: OrderedDict[tuple[str, str, int], TableSnapshot] = OrderedDict()
         self._lock = threading.Lock()
+        self._commits = 0
 
     # -------- reading
 
@@ -217,9 +219,19 @@ class TableStore:
                     raise as_error(error, doing=f"commit to table {at.path}") from error
                 case _:
                     raise CommitUnknown(str(error)) from error
-        return self._keep(at.path, at.fork, dataset).version
+        version = self._keep(at.path, at.fork, dataset).version
+        self._forget_now_and_then()
+        return version
 
     # -------- inside
+
+    def _forget_now_and_then(self) -> None:
+        """Start with an empty cache after many commits: Lance remembers something of every version it has met."""
+        with self._lock:
+            self._commits += 1
+            if self._commits % _COMMITS_REMEMBERED == 0:
+                self._session = lance.Session()
+                self._open.clear()
 
     def _dataset(self, path: str, version: int | None, fork: str) -> LanceDataset:
         uri = self._location.child(path)
