@@ -61,7 +61,7 @@ def test_the_demonstration_runs_from_the_wheel(installed: Path, tmp_path: Path) 
 
 def test_a_new_projects_test_passes(installed: Path, tmp_path: Path) -> None:
     run(installed / "headgate", "init", "project", cwd=tmp_path)
-    assert "1 passed" in run(installed / "pytest", "-q", cwd=tmp_path / "project").stdout
+    assert "2 passed" in run(installed / "pytest", "-q", cwd=tmp_path / "project").stdout
     run(installed / "headgate", "doctor", cwd=tmp_path / "project")
 
 
