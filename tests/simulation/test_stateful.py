@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,8 +27,10 @@ BOUNDED = settings(
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-HUNTING = settings(BOUNDED, max_examples=1000, phases=[Phase.generate], derandomize=True)
-"""The same orders in every run, and no shrinking: it only has to be found."""
+HUNTING = settings(BOUNDED, max_examples=500, phases=[Phase.generate])
+"""No shrinking: it only has to be found."""
+HUNTS = 8
+"""One hunt finds most faults; which ones it misses is chance, and eight in a row is none."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -106,7 +109,6 @@ class Impatient(Part):
 ANY = {"replace_rule": Replace.ANY, "one_writer": True}
 BROKEN = {
     "the lake does not look at the expected head": {"lake_part": SoftLake},
-    "the fence comes before the head is read": {**ANY, "lake_part": FencedEarly, "orchestrator_part": AnswersEarly},
     "there is no attempt fence": {**ANY, "orchestrator_part": NeverStale},
     "what runs is taken for abandoned": {"orchestrator_part": Impatient},
 }
@@ -114,8 +116,32 @@ BROKEN = {
 VIOLATED = "is not on the branch|its author has not read|a parent that was never accepted"
 
 
+@pytest.mark.parametrize("early", [True, False])
+def test_the_head_is_read_before_the_fence_because_a_late_attempt_would_replace_an_accepted_one(early: bool) -> None:
+    """Played by hand, since chance takes long to come by it."""
+    parts = {"lake_part": FencedEarly, "orchestrator_part": AnswersEarly} if early else {}
+    machine = broken("Played", **ANY, **parts)()
+    machine.begin()
+    machine.submit(writes=True)
+    machine.go_on_until_before(0, "reading the head")
+    machine.retry(0, writes=True)
+    machine.finish(1)
+    machine.the_branch_is_as_the_model_says()
+    machine.finish(0)
+    if early:
+        with pytest.raises(AssertionError, match=VIOLATED):
+            machine.the_branch_is_as_the_model_says()
+    else:
+        machine.the_branch_is_as_the_model_says()
+
+
 @pytest.mark.parametrize("rule", BROKEN)
 def test_the_machine_finds_a_runtime_in_which(rule: str) -> None:
     machine = broken("Broken", **BROKEN[rule])
-    with pytest.raises(AssertionError, match=VIOLATED):
-        run_state_machine_as_test(machine, settings=HUNTING)
+    for _ in range(HUNTS):
+        try:
+            run_state_machine_as_test(machine, settings=HUNTING)
+        except AssertionError as found:
+            assert re.search(VIOLATED, str(found)), found  # noqa: PT017
+            return
+    pytest.fail(f"{HUNTS} hunts did not find it")
