@@ -42,6 +42,14 @@ def test_full_text_segments_need_the_commit_that_takes_no_uuid(table: LanceDatas
     assert found["id"].to_pylist() == ["k7"]
 
 
+def test_full_text_segments_committed_as_another_index_is_cannot_be_read(table: LanceDataset) -> None:
+    index = table.create_index_uncommitted("text", "INVERTED", name="text_idx", fragment_ids=fragments(table))
+    operation = LanceOperation.CreateIndex(new_indices=[index], removed_indices=[])
+    landed = LanceDataset.commit(table, Transaction(table.version, operation), max_retries=0)
+    with pytest.raises(pa.ArrowInvalid, match="Not found"):
+        landed.to_table(full_text_query="word7")
+
+
 def test_rows_added_after_an_index_are_found_through_it(table: LanceDataset) -> None:
     index = table.create_index_uncommitted("id", "BTREE", name="id_idx", fragment_ids=fragments(table))
     operation = LanceOperation.CreateIndex(new_indices=[index], removed_indices=[])
