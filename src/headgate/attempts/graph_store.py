@@ -74,6 +74,13 @@ class GraphAttemptStore:
     def check_before(self) -> None:
         return
 
+    @property
+    def stages_in_body(self) -> bool:
+        return False
+
+    def begin(self, cleanup: Cleanup) -> None:
+        return
+
     # after the body
     def check_after(self) -> None:
         return

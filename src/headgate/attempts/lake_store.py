@@ -6,8 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from headgate.attempts.cleanup import Cleanup
 from headgate.attempts.fence import check_current
@@ -23,7 +22,6 @@ from headgate.errors import (
     InvalidInput,
     NotFound,
     Transient,
-    Unsupported,
 )
 from headgate.failpoints import Failpoint, failpoint
 from headgate.lake.interface import STAGING_PREFIX, Lake, Progress
@@ -48,6 +46,7 @@ from headgate.publication import (
     read_back_head,
 )
 from headgate.tasks.io import WorkspaceBlock
+from headgate.tasks.protocols import SparkProvider
 from headgate.tasks.specs import WorkspaceSpec
 
 log = logging.getLogger(__name__)
@@ -76,22 +75,24 @@ def logged(what: str) -> AbstractContextManager[Progress]:
     return nullcontext(Meter(say=say))
 
 
-def lake_opener(lakes: Callable[[WorkspaceBlock], Lake], *, watch: Watch = logged) -> StoreOpener:
-    """Opens workspaces on the lake that `lakes` finds for an input block."""
+def lake_opener(
+    lakes: Callable[[WorkspaceBlock], Lake], *, watch: Watch = logged, spark: SparkProvider | None = None
+) -> StoreOpener:
+    """Opens workspaces on the lake that `lakes` finds for an input block; `spark` reads and writes those for Spark."""
 
     def opened(request: StoreRequest) -> AttemptStore:
         assert isinstance(request.block, WorkspaceBlock)
-        if request.declaration.spark_workspace:
-            raise Unsupported(
-                message=f"task {request.declaration.name} takes its workspace as paths for Spark",
-                hint="run it on a worker with Spark",
-            )
         if request.block.branch.startswith(STAGING_PREFIX):
             raise InvalidInput(
                 message=f"the branch {request.block.branch!r} belongs to the runtime: nothing is published to it",
                 hint="name a branch of your own",
             )
-        return LakeStore(lakes(request.block), request, request.block, watch)
+        lake = lakes(request.block)
+        if request.declaration.spark_workspace:
+            from headgate.attempts.spark_store import open_for_spark
+
+            return open_for_spark(lake, request, request.block, watch, spark)
+        return LakeStore(lake, request, request.block, watch)
 
     return opened
 
@@ -113,7 +114,7 @@ class LakeStore:
         return self._lake.strength(self._block.repository)
 
     # before the body
-    def open(self, cleanup: Cleanup) -> Path:
+    def open(self, cleanup: Cleanup) -> Any:
         """Download what the task selects; a file has the same path below the workspace as in the repository."""
         root, prefix = self._request.workspace.root, self._spec.prefix.removesuffix("/")
         into = root / prefix
@@ -137,6 +138,13 @@ class LakeStore:
     def check_before(self) -> None:
         for guardrail in self._spec.pre:
             guardrail(self._request.workspace.root)
+
+    @property
+    def stages_in_body(self) -> bool:
+        return False
+
+    def begin(self, cleanup: Cleanup) -> None:
+        return
 
     # after the body
     def check_after(self) -> None:

@@ -23,9 +23,10 @@ from headgate.attempts.names import StagingName
 from headgate.attempts.report import AttemptReport, Run
 from headgate.attempts.reporting import note_abandoned, report_completed, report_failed
 from headgate.attempts.runtime import Runtime
+from headgate.attempts.spark_jobs import spark_for, spark_jobs
 from headgate.attempts.stores import AttemptStore, open_stores
 from headgate.attempts.workspace import LocalWorkspace, Marker, open_workspace
-from headgate.errors import InvalidInput, MissingExtra, OutcomeUnknown, StaleAttemptError, Transient
+from headgate.errors import InvalidInput, OutcomeUnknown, StaleAttemptError, Transient
 from headgate.failpoints import Failpoint, failpoint
 from headgate.logs import FactsLogger
 from headgate.publication import CommitMetadata, Move, NotPublished, Published, PublishId, Replace
@@ -97,6 +98,12 @@ def _work(runtime: Runtime, run: Run, cleanup: Cleanup) -> None:
     with run.during(Phase.PRE), _door(run, workspace):
         for store in stores.values():
             store.check_before()
+    key = declaration.writes
+    if key is not None and stores[key].stages_in_body:
+        with run.during(Phase.ATTEMPT_FENCE, "fence before the staging branch"):
+            check_current(orchestrator, attempt.id)
+        with run.during(Phase.STAGE, "staging branch"):
+            stores[key].begin(cleanup)
     with run.during(Phase.BODY):
         result = _run_body(runtime, run, workspace, {**arguments, "params": task_input.params})
         output = build_output(declaration, task_input, result)
@@ -106,7 +113,6 @@ def _work(runtime: Runtime, run: Run, cleanup: Cleanup) -> None:
     _check_wanted(run)
     failpoint(Failpoint.ATTEMPT_AFTER_BODY)
 
-    key = declaration.writes
     _warn_of_changes_to_read_only(run, {name: store for name, store in stores.items() if name != key})
     if key is None:
         report_completed(runtime, run, output)
@@ -203,14 +209,9 @@ def _open_workspace(runtime: Runtime, run: Run, cleanup: Cleanup) -> LocalWorksp
 
 
 def _run_body(runtime: Runtime, run: Run, workspace: LocalWorkspace, arguments: dict[str, Any]) -> Any:
-    if run.declaration.takes_spark:
-        if runtime.spark is None:
-            raise MissingExtra(
-                message=f"task {run.declaration.name} needs Spark, and this worker has none",
-                hint="pip install 'headgate[spark]' and Java 17 or later",
-                extra="spark",
-            )
-        arguments["spark"] = runtime.spark.session()
+    spark = spark_for(runtime, run.declaration)
+    if spark is not None:
+        arguments["spark"] = spark.session(jobs=run.execution)
     # A logger of this run alone: what a body logs is kept whatever the process's logging is set to.
     logger = logging.Logger(f"headgate.task.{run.declaration.name}", logging.INFO)
     logger.parent = logging.getLogger("headgate.task")
@@ -222,7 +223,7 @@ def _run_body(runtime: Runtime, run: Run, workspace: LocalWorkspace, arguments: 
         on_progress=runtime.on_progress,
         cancellation=run.cancellation,
     )
-    with _door(run, workspace, logger):
+    with spark_jobs(spark, run), _door(run, workspace, logger):
         failpoint(Failpoint.ATTEMPT_IN_BODY)
         return run.declaration.call(arguments)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -11,8 +11,10 @@ from headgate.attempts.body import body_boundary
 from headgate.attempts.cleanup import Cleanup
 from headgate.attempts.names import StagingName
 from headgate.attempts.runtime import Runtime
-from headgate.attempts.stores import open_stores
+from headgate.attempts.spark_jobs import spark_for
+from headgate.attempts.stores import AttemptStore, open_stores
 from headgate.attempts.workspace import Marker, open_workspace
+from headgate.errors import Unsupported
 from headgate.publication import Replace
 from headgate.tasks.context import TaskContext
 from headgate.tasks.declaration import TaskDeclaration
@@ -59,10 +61,11 @@ def replay(
             orchestrator=runtime.orchestrator,
             replace=Replace.AUTO,
         )
+        _refuse_staging(declaration, stores.values())
         arguments: dict[str, Any] = {key: store.open(cleanup) for key, store in stores.items()}
         arguments |= {"params": given.params, "context": TaskContext(task_name=declaration.name, execution=execution)}
-        if declaration.takes_spark and runtime.spark is not None:
-            arguments["spark"] = runtime.spark.session()
+        if (spark := spark_for(runtime, declaration)) is not None:
+            arguments["spark"] = spark.session(jobs=execution)
         try:
             with body_boundary(task=declaration.name, kept_at=workspace.body_log):
                 for store in stores.values():
@@ -76,3 +79,11 @@ def replay(
             return Replayed(error=error)
         changes = tuple(change for store in stores.values() for change in store.changes())
         return Replayed(changes=changes, result=result)
+
+
+def _refuse_staging(declaration: TaskDeclaration, stores: Iterable[AttemptStore]) -> None:
+    if any(store.stages_in_body for store in stores):
+        raise Unsupported(
+            message=f"task {declaration.name} writes on a staging branch of the lake, and a replay makes none",
+            hint="bring its input into an embedded lake with `headgate lake export` and `import`, and run it there",
+        )

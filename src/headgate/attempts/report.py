@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from headgate._version import __version__
+from headgate.attempts.cancellation import Cancellation
 from headgate.attempts.records import AttemptRecord
 from headgate.clock import Clock
 from headgate.publication import Decision, Ref, Strength
@@ -72,7 +72,7 @@ class Run:
     clock: Clock
     started_at: datetime
     on_phase: Callable[[str, float], None]
-    cancellation: threading.Event = field(default_factory=threading.Event)
+    cancellation: Cancellation = field(default_factory=Cancellation)
     phase: Phase = Phase.INPUT
     phases: list[tuple[str, float]] = field(default_factory=list)
     changes: tuple[str, ...] = ()

@@ -51,6 +51,15 @@ class AttemptStore(Protocol):
         """The pre guardrails."""
         ...
 
+    @property
+    def stages_in_body(self) -> bool:
+        """Whether the body writes where it is staged while it runs, so that `begin` must come before it."""
+        ...
+
+    def begin(self, cleanup: Cleanup) -> None:
+        """Make the place that the body stages in, owned by `cleanup` from the start."""
+        ...
+
     def check_after(self) -> None:
         """The post guardrails."""
         ...

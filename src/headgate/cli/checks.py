@@ -10,7 +10,6 @@ import importlib.metadata
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from headgate.settings import Settings, StoreSettings
+from headgate.spark.java import INSTALL_JAVA, find_java, java_problem, java_version
 
 CHECKS: tuple[str, ...] = (
     "headgate.cli.checks:python",
     "headgate.cli.checks:extras",
     "headgate.cli.checks:java",
+    "headgate.cli.checks:spark",
     "headgate.cli.checks:folders",
     "headgate.cli.checks:stores",
     "headgate.cli.lakefs_checks:fences",
@@ -32,7 +33,6 @@ CHECKS: tuple[str, ...] = (
 )
 
 OLDEST_PYTHON = (3, 11)
-OLDEST_JAVA = 17
 LEAST_FREE_BYTES = 1_000_000_000
 _ANSWER_SECONDS = 3.0
 
@@ -89,36 +89,27 @@ def extras(_: Settings) -> Iterator[Finding]:
 
 
 def java(_: Settings) -> Iterator[Finding]:
-    fix = f"install Java {OLDEST_JAVA} or later (Debian: apt install openjdk-17-jre-headless), or set JAVA_HOME"
-    found = find_java()
-    if found is None:
-        yield Finding(subject="Java", state=State.MISSING, detail="not found; Spark tasks cannot run", fix=fix)
-        return
-    version = java_version(found)
-    if version is None or version < OLDEST_JAVA:
-        detail = f"{found} is version {version}" if version else f"{found} does not tell its version"
-        yield Finding(subject="Java", state=State.MISSING, detail=f"{detail}; Spark tasks cannot run", fix=fix)
+    if (wrong := java_problem()) is not None:
+        detail = f"{wrong}; Spark tasks cannot run"
+        yield Finding(subject="Java", state=State.MISSING, detail=detail, fix=INSTALL_JAVA)
     else:
-        yield Finding(subject="Java", state=State.OK, detail=f"{version} at {found}")
+        found = find_java()
+        assert found is not None
+        yield Finding(subject="Java", state=State.OK, detail=f"{java_version(found)} at {found}")
 
 
-def find_java() -> Path | None:
-    """The Java that Spark would start: of JAVA_HOME, else of the PATH."""
-    if home := os.environ.get("JAVA_HOME"):
-        candidate = Path(home) / "bin" / "java"
-        return candidate if candidate.is_file() else None
-    on_path = shutil.which("java")
-    return Path(on_path) if on_path else None
+def spark(settings: Settings) -> Iterator[Finding]:
+    """Whether a session could start, where PySpark is there: Java and the extra have findings of their own."""
+    from headgate.spark import needs
 
-
-def java_version(java: Path) -> int | None:
-    """The feature release (17, 21) of a Java; None if it does not tell."""
-    try:
-        done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found.group(1)) if found else None
+    version = needs.installed("pyspark")
+    if version is None:
+        return
+    wrong = [one for one in needs.problems(settings.spark) if one.where != "Java"]
+    for one in wrong:
+        yield Finding(subject="Spark", state=State.BROKEN, detail=f"{one.where}: {one.message}", fix=one.fix)
+    if not wrong:
+        yield Finding(subject="Spark", state=State.OK, detail=f"{version} on {settings.spark.master}")
 
 
 def folders(settings: Settings) -> Iterator[Finding]:

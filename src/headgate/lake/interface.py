@@ -7,13 +7,13 @@ parents and metadata. `headgate.testing.conformance` holds the suite an implemen
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol, TypeAlias
+from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from headgate.lake.publisher import Publisher
 from headgate.publication import Head, Ref, Strength
@@ -246,4 +246,30 @@ class Lake(Protocol):
         They are deleted, if they are there. Even with none, an update whose branch was deleted while it was on its way
         cannot take effect after this.
         """
+        ...
+
+
+@runtime_checkable
+class SharedLake(Protocol):
+    """A lake whose branches the executors of a Spark job read and write themselves, as `s3a://REPOSITORY/REF/PATH`."""
+
+    @property
+    def own_prefix(self) -> str:
+        """What begins so belongs to the lake itself, and to no workspace."""
+        ...
+
+    def s3a_options(self, repository: str) -> Mapping[str, str]:
+        """The options of Hadoop with which that address is found; secrets among them."""
+        ...
+
+    def staged(self, repository: str, branch: str) -> Iterator[Change]:
+        """What was written on a staging branch since its head and is not committed, in order of path."""
+        ...
+
+    def restore_staged(self, repository: str, branch: str, changes: Sequence[Change]) -> None:
+        """Undo some of it: these paths are again as at the branch's head."""
+        ...
+
+    def commit_staged(self, repository: str, branch: str, *, message: str, metadata: Mapping[str, str]) -> Ref:
+        """Commit all of it. Nothing at all is `InvalidInput`."""
         ...

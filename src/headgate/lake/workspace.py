@@ -89,7 +89,7 @@ def detect_changes(root: Path, baseline: Baseline, *, selects: Selects | None = 
         puts[key] = LocalFile(root / path, stat)
         kind = ChangeKind.ADDED if recorded is None else ChangeKind.CHANGED
         differences.append(Change(path=key, kind=kind, size=stat.size))
-    _refuse([problem for path in puts if (problem := _unreadable(path, puts[path])) is not None])
+    refuse([problem for path in puts if (problem := _unreadable(path, puts[path])) is not None])
     deletes = tuple(baseline.key(path) for path in baseline.files if path not in found)
     differences += [Change(path=path, kind=ChangeKind.REMOVED) for path in deletes]
     return WorkspaceChanges(
@@ -140,7 +140,7 @@ def _files_of(root: Path, baseline: Baseline, selects: Selects | None) -> Iterat
                 problems.append(problem)
             else:
                 yield path, FileStat.of(stat)
-    _refuse(problems)
+    refuse(problems)
 
 
 def _gone(path: str) -> HeadgateError:
@@ -159,16 +159,23 @@ def _problem(path: str, stat: os.stat_result, selects: Selects | None) -> Proble
     if not modes.S_ISREG(stat.st_mode):
         kind = {modes.S_IFIFO: "a FIFO", modes.S_IFSOCK: "a socket"}.get(modes.S_IFMT(stat.st_mode), "a device")
         return Problem(where=_shown(path), message=f"it is {kind}", fix="remove it before the task returns")
-    problem = key_problem(path)
-    if problem is not None:
-        return Problem(where=_shown(path), message=f"it cannot be an object: {problem}", fix="rename it")
-    if selects is not None and not selects(path):
-        return Problem(
-            where=_shown(path),
-            message="it is outside what the task's include and exclude select",
-            fix="write it elsewhere, or widen them",
-        )
-    return None
+    if (problem := key_problem(path)) is not None:
+        return unusable(path, problem)
+    return unselected(path) if selects is not None and not selects(path) else None
+
+
+def unusable(path: str, problem: str) -> Problem:
+    """What is said of a path that no lake takes."""
+    return Problem(where=_shown(path), message=f"it cannot be an object: {problem}", fix="rename it")
+
+
+def unselected(path: str) -> Problem:
+    """What is said of a path that a task must not write."""
+    return Problem(
+        where=_shown(path),
+        message="it is outside what the task's include and exclude select",
+        fix="write it elsewhere, or widen them",
+    )
 
 
 def _unreadable(path: str, source: Source) -> Problem | None:
@@ -177,7 +184,8 @@ def _unreadable(path: str, source: Source) -> Problem | None:
     return None
 
 
-def _refuse(problems: list[Problem]) -> None:
+def refuse(problems: list[Problem]) -> None:
+    """`InvalidInput` that names everything a workspace must not hold, if there is anything."""
     if not problems:
         return
     ordered = sorted(problems, key=lambda problem: problem.where)

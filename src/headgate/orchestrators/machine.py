@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from headgate.attempts.gc import Reclaimed, reclaim_branches, reclaim_workspaces
 from headgate.attempts.kept import KeepFailed, KeepLimits, KeptAttempts
@@ -19,6 +19,7 @@ from headgate.lake.stores import Lakes, OpenStore
 from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Replace
 from headgate.settings import Settings
+from headgate.spark import SparkSessions
 
 if TYPE_CHECKING:
     from headgate.graph import Graph
@@ -30,12 +31,14 @@ class Machine:
 
     settings: Settings
     clock: Clock = SYSTEM_CLOCK
+    spark_session: Any = None
+    """A SparkSession of the caller, used as it is; else one is built from the settings."""
 
     def __enter__(self) -> Machine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in ("orchestrator", "records", "lakes"):
+        for name in ("spark", "orchestrator", "records", "lakes"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
 
@@ -50,6 +53,12 @@ class Machine:
     @cached_property
     def lakes(self) -> Lakes:
         return Lakes(self.settings)
+
+    @cached_property
+    def spark(self) -> SparkSessions:
+        """Nothing is started before a task asks for its session."""
+        on_lakefs = any(store.lake == "lakefs" for store in self.settings.stores.values())
+        return SparkSessions(self.settings.spark, on_lakefs=on_lakefs, session=self.spark_session)
 
     @property
     def options(self) -> AttemptOptions:
@@ -73,11 +82,14 @@ class Machine:
         return Runtime(
             orchestrator=self.orchestrator,
             stores={
-                "workspace": lake_opener(lambda block: self.lakes.of_repository(block.repository).lake, watch=watch),
+                "workspace": lake_opener(
+                    lambda block: self.lakes.of_repository(block.repository).lake, watch=watch, spark=self.spark
+                ),
                 "graph": self._open_graph_store,
             },
             options=self.options,
             records=self.records,
+            spark=self.spark,
             clock=self.clock,
         )
 

@@ -13,6 +13,7 @@ from headgate.settings.model import (
     LakefsSettings,
     LogSettings,
     Settings,
+    SparkSettings,
     StoreSettings,
     WorkspaceSettings,
 )
@@ -24,6 +25,7 @@ __all__ = [
     "Loaded",
     "LogSettings",
     "Settings",
+    "SparkSettings",
     "StoreAddress",
     "StoreSettings",
     "WorkspaceSettings",

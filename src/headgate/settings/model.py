@@ -8,11 +8,13 @@ that shows what.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 from headgate.errors import NotFound
 
@@ -111,6 +113,40 @@ class GcSettings(Section):
     """A staging branch whose task the orchestrator does not know is left alone until it is this old."""
 
 
+_SECRETIVE = re.compile(r"secret|password|token|access[.]?key|credential", re.IGNORECASE)
+
+
+class SparkSettings(Section):
+    """The Spark session of the tasks that take one."""
+
+    master: str = "local[*]"
+    """Where Spark runs: `local[*]` is this machine, `spark://HOST:PORT` a cluster."""
+    s3a: Literal["fetch", "installed"] = "fetch"
+    """Where Spark finds `hadoop-aws`, which it needs for stores on lakeFS: `fetch` has it downloaded once, from Maven;
+    `installed` is for a Spark that has it."""
+    conf: dict[str, str | SecretStr] = {}
+    """Options of Spark's own, such as spark.sql.shuffle.partitions = 8."""
+
+    @field_validator("conf", mode="before")
+    @classmethod
+    def _flat(cls, given: Any) -> Any:
+        """Dotted keys that TOML reads as tables within tables, as the one name that Spark means."""
+        return dict(_flat_options(given)) if isinstance(given, Mapping) else given
+
+
+def _flat_options(given: Mapping[str, Any], under: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in given.items():
+        name = f"{under}{key}"
+        if isinstance(value, Mapping):
+            yield from _flat_options(value, f"{name}.")
+        elif isinstance(value, bool):
+            yield name, str(value).lower()
+        elif isinstance(value, int | float | str):
+            yield name, SecretStr(str(value)) if _SECRETIVE.search(name) else str(value)
+        else:
+            yield name, value
+
+
 class Settings(Section):
     state: Annotated[Path, LOCATION] = Path(".headgate")
     """The folder for what Headgate keeps on this machine: the embedded lake, the engine, kept attempts."""
@@ -125,6 +161,7 @@ class Settings(Section):
     log: LogSettings = LogSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     gc: GcSettings = GcSettings()
+    spark: SparkSettings = SparkSettings()
     replace: Literal["auto", "any"] = "auto"
     """Which heads on top of the input ref attempts may replace: `any` is for all tasks, `auto` leaves it to each."""
 

@@ -6,16 +6,23 @@ A guardrail is any callable `(Path) -> None` that raises when the files are not 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from headgate.errors import GuardrailFailed, MissingExtra, Problem
 from headgate.tasks.declaring import declared_at, report
 from headgate.tasks.paths import check_glob, check_path, files_below, glob_matches
 
 _SHOWN = 5
+
+
+@runtime_checkable
+class ChecksNames(Protocol):
+    """A guardrail that needs no bytes: the paths of the files are enough, wherever the files are."""
+
+    def check_names(self, paths: Collection[str]) -> None: ...
 
 
 def require_file(path: str) -> Callable[[Path], None]:
@@ -79,8 +86,12 @@ def _fail(guardrail: object, message: str, hint: str, problems: Sequence[Problem
     return GuardrailFailed(message=message, hint=hint, guardrail=str(guardrail), problems=tuple(problems))
 
 
-def _matching(workspace: Path, pattern: str) -> list[str]:
-    return [path for path in files_below(workspace) if glob_matches(pattern, path)]
+def _matching(paths: Collection[str], pattern: str) -> list[str]:
+    return [path for path in paths if glob_matches(pattern, path)]
+
+
+def _has_folder(paths: Collection[str], folder: str) -> bool:
+    return any(path.startswith(f"{folder}/") for path in paths)
 
 
 def _some(paths: Sequence[str]) -> str:
@@ -100,7 +111,14 @@ class _RequireFile:
         if found.is_dir():
             raise _fail(self, f"{self.path} is a folder, not a file", "write a file of that name")
         if not found.is_file():
-            raise _fail(self, f"the workspace has no file {self.path}", "add the file, or drop the guardrail")
+            raise self._absent()
+
+    def check_names(self, paths: Collection[str]) -> None:
+        if self.path not in paths:
+            raise self._absent()
+
+    def _absent(self) -> GuardrailFailed:
+        return _fail(self, f"the workspace has no file {self.path}", "add the file, or drop the guardrail")
 
 
 @dataclass(frozen=True)
@@ -112,7 +130,14 @@ class _RequireDir:
 
     def __call__(self, workspace: Path) -> None:
         if not (workspace / self.path).is_dir():
-            raise _fail(self, f"the workspace has no folder {self.path}", "add a file below it, or drop the guardrail")
+            raise self._absent()
+
+    def check_names(self, paths: Collection[str]) -> None:
+        if not _has_folder(paths, self.path):
+            raise self._absent()
+
+    def _absent(self) -> GuardrailFailed:
+        return _fail(self, f"the workspace has no folder {self.path}", "add a file below it, or drop the guardrail")
 
 
 @dataclass(frozen=True)
@@ -126,7 +151,10 @@ class _RequireGlob:
         return f"require_glob({self.pattern!r}, min_count={self.min_count}{bound})"
 
     def __call__(self, workspace: Path) -> None:
-        found = _matching(workspace, self.pattern)
+        self.check_names(list(files_below(workspace)))
+
+    def check_names(self, paths: Collection[str]) -> None:
+        found = _matching(paths, self.pattern)
         if len(found) < self.min_count:
             message = f"{len(found)} files match {self.pattern}, and at least {self.min_count} must"
             raise _fail(self, message, "add the missing files")
@@ -143,7 +171,10 @@ class _ForbidGlob:
         return f"forbid_glob({self.pattern!r})"
 
     def __call__(self, workspace: Path) -> None:
-        if found := _matching(workspace, self.pattern):
+        self.check_names(list(files_below(workspace)))
+
+    def check_names(self, paths: Collection[str]) -> None:
+        if found := _matching(paths, self.pattern):
             raise _fail(self, f"{len(found)} files match {self.pattern}: {_some(found)}", "remove them")
 
 
@@ -165,7 +196,7 @@ class _RequireParquetSchema:
                 hint="pip install 'headgate[graph]'",
                 extra="graph",
             ) from error
-        paths = _matching(workspace, self.pattern)
+        paths = _matching(list(files_below(workspace)), self.pattern)
         if not paths:
             raise _fail(self, f"no file matches {self.pattern}", "write at least one such file")
         problems: list[Problem] = []

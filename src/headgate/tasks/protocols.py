@@ -86,10 +86,17 @@ class Orchestrator(Protocol):
 class SparkProvider(Protocol):
     """Gives a task body its SparkSession."""
 
-    def session(self) -> Any: ...
+    def reach(self, options: Mapping[str, str]) -> None:
+        """Have the session use these options of Hadoop, which may hold secrets; a session that was handed in keeps
+        its own."""
+        ...
 
-    def cancel(self) -> None:
-        """Stop the jobs of the running body."""
+    def session(self, *, jobs: str) -> Any:
+        """The session, started when it is first asked for; jobs of the calling thread are called `jobs` from now on."""
+        ...
+
+    def cancel(self, jobs: str) -> None:
+        """Stop the jobs of that name that are still running, if any."""
         ...
 
 

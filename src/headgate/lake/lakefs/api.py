@@ -112,11 +112,12 @@ class Api:
         for item in self._pages(*path, doing=f"list what is uncommitted on {branch}", kind="branch", name=branch):
             yield _change(item)
 
-    def drop_uncommitted(self, repository: str, branch: str) -> None:
+    def drop_uncommitted(self, repository: str, branch: str, path: str | None = None) -> None:
+        """Everything, or what was done to one object."""
         self.client.expect(
             "PUT",
             *self._repo(repository, "branches", branch),
-            payload={"type": "reset"},
+            payload={"type": "reset"} if path is None else {"type": "object", "path": path},
             doing=f"drop what is uncommitted on {branch}",
             kind="branch",
             name=branch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Literal, Self, TypeAlias
@@ -21,6 +21,7 @@ from headgate.lake.interface import (
     STAGING_PREFIX,
     Branch,
     Change,
+    ChangeKind,
     Changes,
     Fetched,
     LakeCommit,
@@ -34,6 +35,7 @@ from headgate.lake.lakefs.answers import Answer, Refusal, error_of, refusal
 from headgate.lake.lakefs.api import Api
 from headgate.lake.lakefs.client import Client, Endpoint, LostAnswer
 from headgate.lake.lakefs.fence import Fence
+from headgate.lake.lakefs.gateway import s3a_options
 from headgate.lake.lakefs.objects import Objects
 from headgate.lake.lakefs.proof import Proofs
 from headgate.lake.paths import check_key, check_name, normal_prefix, under
@@ -247,9 +249,36 @@ class LakeFSLake:
         before = None if ours else self.api.branch(repository, branch)
         self._stage(repository, branch, puts, progress)
         self.api.delete_objects(repository, branch, deletes)
-        if ours and self._choice != "soft" and not self._carries_hook(repository, branch):
-            self._objects.put(repository, branch, hook.PATH, hook.BYTES)
+        if ours:
+            self._bring_hook(repository, branch)
         return self._commit(repository, branch, message, dict(metadata or {}), before)
+
+    # written by others: the executors of a Spark job
+    @property
+    def own_prefix(self) -> str:
+        return hook.ACTIONS_PREFIX
+
+    def s3a_options(self, repository: str) -> Mapping[str, str]:
+        return s3a_options(self.client.endpoint, repository)
+
+    def staged(self, repository: str, branch: str) -> Iterator[Change]:
+        return (found for found in self.api.uncommitted(repository, branch) if found.path != hook.PATH)
+
+    def restore_staged(self, repository: str, branch: str, changes: Sequence[Change]) -> None:
+        self.api.delete_objects(
+            repository, branch, [change.path for change in changes if change.kind is ChangeKind.ADDED]
+        )
+        there = [change.path for change in changes if change.kind is not ChangeKind.ADDED]
+        in_parallel(lambda path: self.api.drop_uncommitted(repository, branch, path), there, workers=TRANSFERS)
+
+    def commit_staged(self, repository: str, branch: str, *, message: str, metadata: Mapping[str, str]) -> Ref:
+        self._bring_hook(repository, branch)
+        return self._commit(repository, branch, message, dict(metadata), None)
+
+    def _bring_hook(self, repository: str, branch: str) -> None:
+        """An input ref may be older than the fence: the staging branch gets it, since hooks are read from there."""
+        if self._choice != "soft" and not self._carries_hook(repository, branch):
+            self._objects.put(repository, branch, hook.PATH, hook.BYTES)
 
     def _commit(self, repository: str, branch: str, message: str, metadata: dict[str, str], before: Ref | None) -> Ref:
         """Commit what is staged. `before` is the head of a branch that others write to, too."""
