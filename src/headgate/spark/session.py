@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _PACKAGES = "spark.jars.packages"
+_JOB_GROUP = "spark.jobGroup.id"
 _LOOPBACK = "127.0.0.1"
 _DEFAULTS = {
     "spark.app.name": "headgate",
@@ -68,8 +69,13 @@ class SparkSessions:
     def cancel(self, jobs: str) -> None:
         with self._guard:
             session = self._session
-        if session is not None:
-            session.sparkContext.cancelJobGroup(jobs)
+        if session is None:
+            return
+        context = session.sparkContext
+        # Also those that the body starts after this: it may be between two jobs.
+        context._jsc.sc().cancelJobGroupAndFutureJobs(jobs)  # noqa: SLF001
+        if context.getLocalProperty(_JOB_GROUP) == jobs:
+            context.setLocalProperty(_JOB_GROUP, None)
 
     def close(self) -> None:
         """Stop the session, if it was started here."""

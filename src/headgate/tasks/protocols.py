@@ -96,7 +96,7 @@ class SparkProvider(Protocol):
         ...
 
     def cancel(self, jobs: str) -> None:
-        """Stop the jobs of that name that are still running, if any."""
+        """Stop the jobs of that name, those that are started later among them."""
         ...
 
 
