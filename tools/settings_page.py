@@ -53,6 +53,20 @@ AWS chain (`AWS_…`, `~/.aws`, roles), read by the libraries that use them.
 """
 
 
+OPTIONS_OF_SPARK = """\
+## `[spark.conf]`
+
+Options of Spark's own, by their names; they win over those that Headgate sets. Values of options whose names speak of a
+secret, a password, a token or an access key are kept out of what is printed and logged.
+
+```toml
+[spark.conf]
+spark.sql.shuffle.partitions = 64
+spark.driver.memory = "4g"
+```
+"""
+
+
 def settings_page() -> str:
     parts = [INTRODUCTION]
     for title, under, section in _sections():
@@ -77,7 +91,7 @@ def settings_page() -> str:
         f"The variable of a setting is `{PREFIX}` and its path in capitals: `log.level` is `{PREFIX}LOG_LEVEL`. "
         "Stores have\nno variables.\n"
     )
-    return "\n".join(parts)
+    return "\n".join([*parts, OPTIONS_OF_SPARK])
 
 
 def _sections() -> Iterator[tuple[str, tuple[str, ...], list[tuple[tuple[str, ...], FieldInfo]]]]:

@@ -59,6 +59,7 @@ STEPS: tuple[Step, ...] = (
     Step("Write the songs project", "headgate.cli.demo_songs:write"),
     Step("Check its tasks", "headgate.cli.demo_songs:check"),
     Step("Take songs in, build features, publish both", "headgate.cli.demo_songs:publish"),
+    Step("Build the features with Spark", "headgate.cli.demo_songs:spark", (extra("spark"), java)),
     Step("Kill an attempt between its publish and its completion", "headgate.cli.demo_songs:crash"),
     Step("Retry it: the abandoned publication is replaced", "headgate.cli.demo_songs:recover"),
     Step("Load the features into a graph, one commit", "headgate.cli.demo_graph:load", (extra("graph"),)),

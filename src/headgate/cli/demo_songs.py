@@ -14,6 +14,8 @@ from headgate.lake import MAIN, EmbeddedLake
 
 STORE = "songs"
 ADDRESS = f"{STORE}@{MAIN}"
+SPARK = "spark"
+"""The branch of the step with Spark."""
 MODULE = "examples.songs.tasks"
 
 # Ends the process as a kill would, once the head has moved and before the orchestrator has heard of it.
@@ -54,6 +56,7 @@ def check(stage: Stage) -> str:
 
 def publish(stage: Stage) -> str:
     reports = stage.headgate_json("run", f"{MODULE}:ingest,features", "--on", ADDRESS)
+    stage.facts["features"] = reports[-1]
     for report in reports:
         stage.published.append((ADDRESS, report["published"], f"{report['task']}: {told(report)}"))
     stage.look_next += [
@@ -65,8 +68,21 @@ def publish(stage: Stage) -> str:
     return " -> ".join(str(report["published"])[:12] for report in reports) + ", each visible all at once"
 
 
+def spark(stage: Stage) -> str:
+    """On a branch of its own: Spark writes the features as parts, and would take away the plain task's file."""
+    address = f"{STORE}@{SPARK}"
+    stage.headgate("branch", "create", address)
+    [report] = stage.headgate_json("run", f"{MODULE}:features_on_spark", "--on", address)
+    stage.published.append((address, report["published"], f"{report['task']}: {_told(report)}"))
+    plain = stage.facts["features"]
+    if report["output"]["result"] != plain["output"]["result"]:
+        raise HeadgateError(message=f"Spark built other features: {_told(report)}", hint="this is a fault of Headgate")
+    stage.look_next += [f"headgate lake ls {address} features"]
+    return f"{plain['published'][:12]} -> {report['published'][:12]}: the same numbers as the plain task's"
+
+
 def crash(stage: Stage) -> str:
-    stage.facts["accepted"] = stage.published[-1][1]
+    stage.facts["accepted"] = stage.facts["features"]["published"]
     line = ("run", f"{MODULE}:features", "--params", '{"fast_from": 110}', "--on", ADDRESS)
     stage.headgate(*line, exit_code=_KILLED, program=("-c", _KILLED_AFTER_PUBLISH))
     with _lake(stage) as lake:

@@ -6,7 +6,8 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -138,8 +139,27 @@ def hadoop() -> str:
 def _set(session: Any, hadoop_options: Mapping[str, str]) -> None:
     # In Hadoop's own configuration they are found by DataFrames and by RDDs, and in no listing of Spark's options.
     configuration = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
-    for name, value in hadoop_options.items():
-        configuration.set(name, value)
+    with _unlogged():
+        for name, value in hadoop_options.items():
+            configuration.set(name, value)
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """Keep what this thread sends to the JVM out of the log: Py4J writes every command to it, at the level of debug."""
+    here = threading.get_ident()
+
+    def elsewhere(record: logging.LogRecord) -> bool:
+        return record.thread != here
+
+    loggers = [logging.getLogger(name) for name in ("py4j.clientserver", "py4j.java_gateway")]
+    for logger in loggers:
+        logger.addFilter(elsewhere)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeFilter(elsewhere)
 
 
 def _pages(session: Any) -> str:

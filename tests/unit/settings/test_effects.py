@@ -14,6 +14,7 @@ TESTS = Path(__file__).parents[2]
 LOAD = "unit/settings/test_load.py"
 SETUP = "unit/cli/test_setup.py"
 WORK = "unit/cli/test_work.py"
+SPARK = "unit/spark/test_session.py"
 MACHINE = "unit/orchestrators/test_machine.py"
 
 EFFECTS = {
@@ -38,6 +39,8 @@ EFFECTS = {
     "workspace.keep_failed_days": f"{MACHINE}::test_how_much_is_kept_of_failed_attempts_is_a_setting",
     "gc.unknown_after_hours": f"{MACHINE}::test_how_long_an_unknown_branch_is_left_alone_is_a_setting",
     "replace": f"{MACHINE}::test_the_rule_for_replacing_is_a_setting",
+    "spark.master": f"{SPARK}::test_the_session_runs_where_and_as_the_settings_say",
+    "spark.s3a": f"{SPARK}::test_hadoop_aws_is_fetched_for_stores_on_lakefs_unless_it_is_installed",
     "stores.*.lake": f"{LOAD}::test_a_profile_that_names_a_stores_kind_replaces_the_store",
     "stores.*.graph": f"{LOAD}::test_an_address_with_a_scheme_is_no_path",
     "stores.*.root": f"{LOAD}::test_a_profile_that_names_a_stores_kind_replaces_the_store",
