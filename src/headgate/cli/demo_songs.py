@@ -73,10 +73,10 @@ def spark(stage: Stage) -> str:
     address = f"{STORE}@{SPARK}"
     stage.headgate("branch", "create", address)
     [report] = stage.headgate_json("run", f"{MODULE}:features_on_spark", "--on", address)
-    stage.published.append((address, report["published"], f"{report['task']}: {_told(report)}"))
+    stage.published.append((address, report["published"], f"{report['task']}: {told(report)}"))
     plain = stage.facts["features"]
     if report["output"]["result"] != plain["output"]["result"]:
-        raise HeadgateError(message=f"Spark built other features: {_told(report)}", hint="this is a fault of Headgate")
+        raise HeadgateError(message=f"Spark built other features: {told(report)}", hint="this is a fault of Headgate")
     stage.look_next += [f"headgate lake ls {address} features"]
     return f"{plain['published'][:12]} -> {report['published'][:12]}: the same numbers as the plain task's"
 
