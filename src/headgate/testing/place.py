@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -28,6 +28,8 @@ from headgate.lake.interface import MAIN
 from headgate.orchestrators.engine import TaskRule
 from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Ref
+from headgate.settings import SparkSettings
+from headgate.spark import SparkSessions
 from headgate.tasks import TaskDeclaration
 from headgate.tasks.protocols import PolledAttempt
 
@@ -79,6 +81,13 @@ class Target:
         return found
 
 
+@cache
+def _sparks() -> SparkSessions:
+    """One for all tests of a process, since a session takes seconds to start; nothing starts before a task asks."""
+    conf = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+    return SparkSessions(SparkSettings(master="local[1]", conf=dict(conf)))
+
+
 @dataclass(frozen=True)
 class Place:
     """The parts in `folder`, opened when first used and made where there are none. Use it as a context manager."""
@@ -116,6 +125,7 @@ class Place:
             orchestrator=self.orchestrator,
             stores={"workspace": lake_opener(lambda block: self.lake), "graph": self._open_graph_store},
             options=AttemptOptions(workspace_root=self.workspace_root, keep=KeepLimits(mode=KeepFailed.NONE)),
+            spark=_sparks(),
             clock=self.clock,
         )
 

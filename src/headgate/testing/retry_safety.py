@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from headgate.tasks import task_of
+from headgate.errors import Unsupported
+from headgate.tasks import TaskDeclaration, task_of
 from headgate.testing.crash import WINDOWS, CrashHarness, CrashReport, Job
 from headgate.testing.place import Files, Place
 from headgate.testing.running import without_graph
@@ -29,7 +30,7 @@ def assert_retry_safe(
     (`same_files=False` for a task two runs of which need not agree), one accepted result, and nothing left over.
     Raises `AssertionError` with everything that was found.
     """
-    declaration = without_graph(task_of(task))
+    declaration = _without_spark(without_graph(task_of(task)))
     with tempfile.TemporaryDirectory(prefix="headgate-retry-") as folder:
         job = Job(declaration=declaration, files=files, params=params)
         report = CrashHarness(Place(Path(folder)), job, same_files=same_files).run(*WINDOWS)
@@ -37,3 +38,12 @@ def assert_retry_safe(
         told = "\n".join(f"  {finding}" for finding in report.findings)
         raise AssertionError(f"task {declaration.name} cannot be retried safely:\n{told}")
     return report
+
+
+def _without_spark(declaration: TaskDeclaration) -> TaskDeclaration:
+    if declaration.takes_spark:
+        raise Unsupported(
+            message=f"task {declaration.name} takes Spark, and a process cannot be split while it has a session",
+            hint="run it with run_task; what its windows do to a branch is the same as for a plain task",
+        )
+    return declaration

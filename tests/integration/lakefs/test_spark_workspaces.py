@@ -13,11 +13,14 @@ from tests.integration.spark.cases import OVERWRITE, Params, Total, make_kit, ov
 from tests.integration.spark.test_workspaces import *  # noqa: F403
 from tests.integration.spark.test_workspaces import SELECTED
 from tests.unit.attempts import kit as kits
-from tests.unit.attempts.kit import Kit, at, declared
+from tests.unit.attempts.kit import Kit, at, crash_at, declared
 from tools.servers import Server
 
 from headgate import SparkWorkspace, WorkspaceSpec, guardrails
+from headgate.attempts import lake_store
+from headgate.attempts.gc import reclaim_branches
 from headgate.attempts.replay import replay
+from headgate.clock import SYSTEM_CLOCK
 from headgate.errors import InvalidInput, StaleAttemptError, Transient, Unsupported
 from headgate.failpoints import Failpoint
 from headgate.lake.interface import Changes
@@ -153,3 +156,23 @@ def test_secrets_are_in_no_log(kit: Kit, lakefs: Server, caplog: pytest.LogCaptu
         assert kit.run(OVERWRITE).ok
     assert caplog.records
     assert lakefs.secret_key not in caplog.text
+
+
+def test_invariant_6_what_a_killed_attempt_left_on_its_staging_branch_is_reclaimed(
+    kit: Kit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that dies after Spark has written, and cleans up nothing."""
+    with monkeypatch.context() as dead:
+        dead.setattr(lake_store, "delete_staging_branch", lambda lake, staged: None)
+        with crash_at(Failpoint.ATTEMPT_AFTER_BODY):
+            kit.run(OVERWRITE)
+    [left] = kit.staging_branches()
+    assert list(kit.lake.staged(kits.REPOSITORY, left))  # type: ignore[attr-defined]
+    [task] = kit.orchestrator.tasks()
+    kit.orchestrator.cancel(task.workflow, reason="its worker is dead")
+    report = kit.run(OVERWRITE, add=20)
+    assert report.ok, report.reason
+    assert kit.history() == [kit.input_ref, report.published]
+    found = reclaim_branches(kit.lake, [kits.REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK)
+    assert any(left in removed for removed in found.removed)
+    kit.assert_nothing_left()

@@ -332,3 +332,22 @@ def test_the_secrets_of_the_settings_stay_out_of_the_log(headgate: Run, project:
     headgate("config")
     logging.getLogger("headgate").warning("sent hush-hush")
     assert "sent ********" in (project / "h.log").read_text()
+
+
+def test_doctor_says_what_spark_lacks(monkeypatch: Any) -> None:
+    from headgate.settings import SparkSettings
+    from headgate.spark import needs
+
+    have = {"pyspark": "4.3.0", "pyarrow": "21.0.0", "pandas": "2.2.3"}
+    monkeypatch.setattr(needs, "installed", have.get)
+    [found] = checks.spark(Settings(spark=SparkSettings(master="local[3]")))
+    assert (found.state, found.detail) == (State.OK, "4.3.0 on local[3]")
+    have["pandas"] = "3.0.0"
+    [broken] = checks.spark(Settings())
+    assert broken.state is State.BROKEN
+    assert (broken.detail, broken.fix) == (
+        "pandas: it is version 3.0.0, which PySpark cannot use",
+        "pip install 'pandas<3'",
+    )
+    have.clear()
+    assert list(checks.spark(Settings())) == []
