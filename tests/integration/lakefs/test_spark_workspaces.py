@@ -174,5 +174,5 @@ def test_invariant_6_what_a_killed_attempt_left_on_its_staging_branch_is_reclaim
     assert report.ok, report.reason
     assert kit.history() == [kit.input_ref, report.published]
     found = reclaim_branches(kit.lake, [kits.REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK)
-    assert any(left in removed for removed in found.removed)
+    assert any(left in removed.name for removed in found.removed)
     kit.assert_nothing_left()
