@@ -53,6 +53,11 @@ class Armed:
     def release(self) -> None:
         self._released.set()
 
+    def lift(self) -> None:
+        """Let no further request meet this fault."""
+        self.left = 0
+        self.release()
+
     def wait(self) -> None:
         self._released.wait(_PATIENCE)
 
@@ -138,14 +143,18 @@ class FaultProxy:
     def _handle(self, request: BaseHTTPRequestHandler) -> None:
         body = request.rfile.read(int(request.headers.get("Content-Length") or 0))
         armed = self._take(request.command, request.path)
-        if armed is None:
-            self._answer(request, *self._forward(request, body))
-            return
-        armed.arrived.set()
+        if armed is not None:
+            armed.arrived.set()
         try:
-            self._faulty(request, body, armed)
+            if armed is None:
+                self._answer(request, *self._forward(request, body))
+            else:
+                self._faulty(request, body, armed)
+        except urllib3.exceptions.HTTPError:
+            request.close_connection = True  # the server is gone, and so is its answer
         finally:
-            armed.over.set()
+            if armed is not None:
+                armed.over.set()
 
     def _faulty(self, request: BaseHTTPRequestHandler, body: bytes, armed: Armed) -> None:
         if armed.fault is Fault.HOLD_REQUEST:

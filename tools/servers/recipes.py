@@ -42,13 +42,23 @@ SPARK_JAVA = 17
 _TRIES = 3  # a port can be taken between finding and using it
 
 
-def lakefs_server(*, actions: bool = True, blockstore: Server | None = None, keeps_running: bool = False) -> Server:
+def lakefs_server(
+    *,
+    actions: bool = True,
+    blockstore: Server | None = None,
+    blocks: Path | None = None,
+    metadata: Path | None = None,
+    keeps_running: bool = False,
+) -> Server:
     """A lakeFS with one administrator. `blockstore` is an S3 server to keep objects in; without one, a local folder.
 
-    Objects in S3 can be read by presigned URLs, those in a local folder cannot.
+    Objects in S3 can be read by presigned URLs, those in a local folder cannot. `blocks` and `metadata` are folders
+    for the objects and for the database, where they are not to lie with the rest of the server's data.
     """
     binary = LAKEFS.require()
-    return _started(lambda: _lakefs(binary, actions=actions, blockstore=blockstore), keeps_running)
+    return _started(
+        lambda: _lakefs(binary, actions=actions, blockstore=blockstore, blocks=blocks, metadata=metadata), keeps_running
+    )
 
 
 def conductor_server(*, keeps_running: bool = False) -> Server:
@@ -69,13 +79,15 @@ def spark_cluster(*, keeps_running: bool = False) -> Server:
     return _started(lambda: _spark(launcher, runtime), keeps_running)
 
 
-def _lakefs(binary: Path, *, actions: bool, blockstore: Server | None) -> Server:
+def _lakefs(
+    binary: Path, *, actions: bool, blockstore: Server | None, blocks: Path | None, metadata: Path | None
+) -> Server:
     port, data = free_port(), data_folder("lakefs")
     key, secret = "AKIA" + secrets.token_hex(8).upper(), secrets.token_hex(20)
-    blocks: dict[str, object] = {"type": "local", "local": {"path": str(data / "blocks")}}
+    store: dict[str, object] = {"type": "local", "local": {"path": str(blocks or data / "blocks")}}
     if blockstore is not None:
         credentials = {"access_key_id": blockstore.access_key, "secret_access_key": blockstore.secret_key}
-        blocks = {
+        store = {
             "type": "s3",
             "s3": {
                 "endpoint": blockstore.url,
@@ -88,8 +100,8 @@ def _lakefs(binary: Path, *, actions: bool, blockstore: Server | None) -> Server
     config = {
         "listen_address": f"{LOOPBACK}:{port}",
         "logging": {"level": "ERROR", "output": "-"},
-        "database": {"type": "local", "local": {"path": str(data / "metadata")}},
-        "blockstore": blocks,
+        "database": {"type": "local", "local": {"path": str(metadata or data / "metadata")}},
+        "blockstore": store,
         "auth": {"encrypt": {"secret_key": secrets.token_hex(32)}},
         "stats": {"enabled": False},
         "security": {"check_latest_version": False},

@@ -217,7 +217,7 @@ class LakeStore:
             raise  # a clear refusal: the target is as it was
         except Exception as lost:
             log.warning("the answer to the %s of %s was lost: %s", decision.move, self._branch, lost)
-            return self._read_back(decision, metadata.publish_id)
+            return _because(lost, self._read_back(decision, metadata.publish_id))
         return Published(ref=ref, strength=metadata.strength)
 
     def _update(self, decision: Decision, metadata: CommitMetadata, timeout: float | None) -> Ref:
@@ -316,6 +316,14 @@ class _AttemptPublisher:
         if not verdict.abandoned:
             raise fenced(head, input_ref=input_ref, reason=verdict.reason, status=verdict.status)
         check_current(request.orchestrator, request.attempt.id)
+
+
+def _because(lost: Exception, outcome: Outcome) -> Outcome:
+    """The outcome, with what became of the answer in its reason: that is what a person has to mend."""
+    if isinstance(outcome, Published):
+        return outcome
+    told = lost.message if isinstance(lost, HeadgateError) else str(lost)
+    return replace(outcome, reason=f"{outcome.reason}; {told}")
 
 
 def delete_staging_branch(lake: Lake, staged: Staged) -> None:

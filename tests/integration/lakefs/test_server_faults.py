@@ -7,48 +7,26 @@ After each: no success that is not one, the target at the input ref or at a chil
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.integration.lakefs.conftest import connect
+from tests.integration.lakefs.world import World, check
 from tests.unit.attempts.kit import REPOSITORY, WRITE, Kit, at, crash_at
-from tools.servers import Server, lakefs_server
+from tools.servers import lakefs_server
 from tools.servers.fixtures import available
 
 from headgate import failpoints
 from headgate.attempts.gates import reclaim_gates
-from headgate.attempts.gc import reclaim_branches, reclaim_workspaces
 from headgate.clock import SYSTEM_CLOCK
 from headgate.failpoints import Failpoint
 from headgate.lake.lakefs import LakeFSLake
-from headgate.lake.lakefs.gate import Gate
 from headgate.lake.publisher import Owner
-from headgate.publication import Ref
 
 pytestmark = pytest.mark.real
 
 WINDOWS = [point for point in Failpoint if point.value.startswith("attempt.")]
-
-
-@dataclass
-class World:
-    server: Server
-    kit: Kit
-
-    def bounce(self) -> None:
-        self.server.kill()
-        self.server.start()
-
-    def clean_up(self) -> None:
-        lake, orchestrator = self.kit.lake, self.kit.orchestrator
-        reclaim_workspaces(self.kit.runtime.options.workspace_root, clock=SYSTEM_CLOCK)
-        reclaim_branches(lake, [REPOSITORY], orchestrator, clock=SYSTEM_CLOCK)
-
-    def gate(self) -> Gate:
-        assert isinstance(self.kit.lake, LakeFSLake)
-        return Gate(self.kit.lake.api, REPOSITORY, "main")
 
 
 @pytest.fixture
@@ -59,27 +37,6 @@ def world(tmp_path: Path) -> Iterator[World]:
         yield World(server, kit)
         failpoints.arm(None)
         kit.close()
-
-
-def finish(world: World, workflow: str) -> Ref:
-    """Retry as the orchestrator would, until the task is done; the ref it was accepted with."""
-    kit = world.kit
-    for _ in range(4):
-        attempt = kit.orchestrator.poll(WRITE.name, workflow=workflow)
-        if attempt is None:
-            break
-        kit.run(WRITE, attempt)
-    (done,) = [task for task in kit.orchestrator.tasks(workflow=workflow) if task.status == "COMPLETED"]
-    return Ref(done.output["workspace"]["ref"])
-
-
-def check(world: World, workflow: str) -> None:
-    accepted = finish(world, workflow)
-    world.clean_up()
-    assert world.kit.history() == [world.kit.input_ref, accepted]
-    assert world.kit.files()["out.txt"] == b"new"
-    world.kit.assert_nothing_left()
-    assert not world.gate().state().shut
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -12,6 +12,7 @@ from headgate.errors import (
     AccessDenied,
     AlreadyExists,
     Contention,
+    DiskFull,
     HeadgateError,
     InvalidInput,
     MergeConflict,
@@ -48,11 +49,15 @@ class Refusal(StrEnum):
     DIRTY = "uncommitted changes"
     PROTECTED = "protected branch"
     HOOK = "hook"
+    DISK_FULL = "no space left on device"
+    """Told with a 400 by a commit or a merge, and with a 500 by an upload."""
     OTHER = ""
 
 
 def refusal(answer: Answer) -> Refusal:
     said = answer.message.lower()
+    if Refusal.DISK_FULL in said:
+        return Refusal.DISK_FULL
     if answer.status == 400 and "no changes" in said:
         return Refusal.NO_CHANGES
     if answer.status == 400 and "uncommitted changes" in said:
@@ -72,6 +77,8 @@ def error_of(answer: Answer, *, doing: str, server: str, kind: str = "", name: s
     if answer.status == 404 and "repository not found" in said:
         kind, name = "repository", ""
     match answer.status:
+        case _ if why is Refusal.DISK_FULL:
+            return DiskFull(message=message, hint=f"free some space on the disk of {server}, then try again")
         case 400 if why is Refusal.NO_CHANGES:
             return InvalidInput(message=message, hint="nothing changed: there is nothing to commit or to merge")
         case 400 if why is Refusal.DIRTY:
@@ -83,14 +90,14 @@ def error_of(answer: Answer, *, doing: str, server: str, kind: str = "", name: s
             return InvalidInput(message=message, hint="the server does not take this; see its message")
         case 401:
             return AccessDenied(
-                message=f"{server} does not know these keys",
+                message=f"lakeFS could not {doing}: {server} does not know these keys",
                 hint="check lakefs.access_key_id and lakefs.secret_access_key",
                 right=doing,
             )
         case 403 if why is Refusal.PROTECTED:
             return AccessDenied(message=message, hint=PROTECTED_CHOICE, right=doing)
         case 403:
-            return AccessDenied(message=message, hint="grant the right to this user in lakeFS", right=doing)
+            return AccessDenied(message=message, hint=GRANT, right=doing)
         case 404:
             return NotFound(message=message, hint=_not_found_hint(kind, name, server), kind=kind, name=name)
         case 409 if kind in ("branch", "repository", "object"):
@@ -112,6 +119,8 @@ def error_of(answer: Answer, *, doing: str, server: str, kind: str = "", name: s
         case _:
             return HeadgateError(message=f"{message} (HTTP {answer.status})")
 
+
+GRANT = "grant the right to this user in lakeFS; `headgate doctor --as worker` names each one that is missing"
 
 PROTECTED_CHOICE = (
     "a protected branch takes merges but cannot be moved back, so a retry cannot replace an abandoned publication on "

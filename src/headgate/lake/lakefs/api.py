@@ -28,7 +28,7 @@ class ServerFacts:
 
 
 class Api:
-    """Calls about repositories. Reads and creations are repeated a few times; merge, reset and commit never are."""
+    """Calls about repositories. Reads and creations are repeated a few times; merge and reset never are."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -134,12 +134,15 @@ class Api:
         for item in self._pages(*path, query=query, page=page, doing=f"read the log of {ref}", kind="ref", name=ref):
             yield _commit(item)
 
-    def commit(self, repository: str, branch: str, *, message: str, metadata: Mapping[str, str]) -> Answer:
+    def commit(
+        self, repository: str, branch: str, *, message: str, metadata: Mapping[str, str], repeat: bool = False
+    ) -> Answer:
+        """`repeat` on a branch that nobody else writes to: the second of two is told that there are no changes."""
         return self.client.call(
             "POST",
             *self._repo(repository, "branches", branch, "commits"),
             payload={"message": message, "metadata": dict(metadata)},
-            repeat=False,
+            repeat=repeat,
         )
 
     def merge(

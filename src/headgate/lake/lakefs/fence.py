@@ -66,9 +66,9 @@ class Fence:
             raise self._unknown(into, publish_id, lost.message) from lost
         if answer.status == 200:
             return Ref(answer.json()["reference"])
-        if answer.status >= 500:
-            raise self._unknown(into, publish_id, f"HTTP {answer.status}, {answer.message}")
         why = refusal(answer)
+        if answer.status >= 500 or why is Refusal.DISK_FULL:
+            raise self._unknown(into, publish_id, f"HTTP {answer.status}, {answer.message}")
         if answer.status == 412:
             return self._refused_merge(answer, repository, into, expected_head, publish_id, publisher)
         # The server merges before it asks the hook: a head that moved can show as a conflict, or as no change.

@@ -284,7 +284,7 @@ class LakeFSLake:
         """Commit what is staged. `before` is the head of a branch that others write to, too."""
         for _ in range(_COMMITS):
             try:
-                answer = self.api.commit(repository, branch, message=message, metadata=metadata)
+                answer = self.api.commit(repository, branch, message=message, metadata=metadata, repeat=before is None)
             except LostAnswer:
                 made = self._made(repository, branch, message, metadata)
                 if made is None or made == before:

@@ -1,0 +1,156 @@
+"""Keys that are revoked while an attempt runs: by a gateway that answers 401 or 403, and by the server itself."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tests.integration.lakefs.world import FaultyWorld, check, faulty_world
+from tests.unit.attempts.kit import WRITE, at
+from tools.servers import Server, lakefs_server
+from tools.servers.fixtures import available
+from tools.servers.proxy import Armed, Fault, FaultProxy
+
+from headgate.errors import AccessDenied
+from headgate.failpoints import Failpoint
+from headgate.tasks.failures import Phase
+
+pytestmark = pytest.mark.real
+
+MERGE = r"/refs/headgate-staging-[^/]+/merge/main"
+ALWAYS = 1_000_000
+TOLD = {401: "does not know these keys", 403: "doctor --as worker"}
+BEFORE_PUBLISHING = [
+    (Failpoint.ATTEMPT_BEFORE_DOWNLOAD, Phase.DOWNLOAD, "list objects at", False),
+    (Failpoint.ATTEMPT_AFTER_BODY, Phase.STAGE, "create the branch", False),
+    (Failpoint.ATTEMPT_STAGING_CREATED, Phase.STAGE, "stage out.txt on", True),
+    (Failpoint.ATTEMPT_STAGED, Phase.PUBLISH_FENCE, "read the branch main", True),
+    (Failpoint.ATTEMPT_AFTER_SECOND_FENCE, Phase.PUBLISH, "", True),
+]
+"""From where on nothing is allowed, the phase that fails, what it may not do, and whether staging is left behind."""
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[FaultyWorld]:
+    with available(), lakefs_server() as server, faulty_world(server, tmp_path / "kit") as world:
+        yield world
+
+
+@dataclass
+class Refused:
+    """Nothing is allowed from `begin` to `end`."""
+
+    proxy: FaultProxy
+    status: int
+    armed: tuple[Armed, ...] = ()
+
+    def begin(self) -> None:
+        methods = ("GET", "POST", "PUT", "DELETE", "HEAD")
+        self.armed = tuple(
+            self.proxy.next(method, "", Fault.ANSWER, times=ALWAYS, status=self.status) for method in methods
+        )
+
+    def end(self) -> None:
+        for armed in self.armed:
+            armed.lift()
+
+
+@pytest.mark.parametrize("status", TOLD)
+@pytest.mark.parametrize(("window", "phase", "doing", "leaves"), BEFORE_PUBLISHING)
+def test_keys_refused_before_the_publish_fail_the_attempt(
+    world: FaultyWorld, status: int, window: Failpoint, phase: Phase, doing: str, leaves: bool
+) -> None:
+    attempt = world.kit.submit(WRITE)
+    refused = Refused(world.proxy, status)
+    with at(window, refused.begin):
+        report = world.kit.run(WRITE, attempt)
+    assert (report.status, report.phase) == ("FAILED", phase)
+    assert isinstance(report.error, AccessDenied)
+    assert f"lakeFS could not {doing}" in report.reason
+    assert TOLD[status] in report.reason
+    assert world.kit.orchestrator.task(attempt.id.task_id).status == "FAILED"
+    refused.end()
+    assert world.kit.head() == world.kit.input_ref
+    assert bool(world.kit.staging_branches()) is leaves
+    check(world, attempt.id.workflow)
+
+
+@pytest.mark.parametrize("status", TOLD)
+def test_a_merge_that_is_not_allowed_names_the_right_and_cleans_up(world: FaultyWorld, status: int) -> None:
+    attempt = world.kit.submit(WRITE)
+    world.proxy.next("POST", MERGE, Fault.ANSWER, status=status)
+    report = world.kit.run(WRITE, attempt)
+    assert (report.status, report.phase) == ("FAILED", Phase.PUBLISH)
+    assert isinstance(report.error, AccessDenied)
+    assert report.error.right.startswith("merge headgate-staging-")
+    assert world.kit.staging_branches() == []
+    check(world, attempt.id.workflow)
+    assert world.proxy.count("POST", MERGE) == 2
+
+
+@pytest.mark.parametrize("status", TOLD)
+@pytest.mark.parametrize("window", [Failpoint.ATTEMPT_PUBLISHED, Failpoint.ATTEMPT_COMPLETED])
+def test_keys_refused_after_the_publish_leave_a_success_and_its_staging_to_gc(
+    world: FaultyWorld, status: int, window: Failpoint
+) -> None:
+    attempt = world.kit.submit(WRITE)
+    refused = Refused(world.proxy, status)
+    with at(window, refused.begin):
+        report = world.kit.run(WRITE, attempt)
+    assert report.ok
+    refused.end()
+    assert len(world.kit.staging_branches()) == 1
+    check(world, attempt.id.workflow)
+
+
+def test_a_reset_that_is_not_allowed_leaves_head_and_gate_as_they_were(world: FaultyWorld) -> None:
+    retry = world.abandon()
+    head = world.kit.head()
+    world.proxy.next("PUT", r"/branches/main/hard_reset", Fault.ANSWER, status=403)
+    report = world.kit.run(WRITE, retry)
+    assert (report.status, report.phase) == ("FAILED", Phase.PUBLISH)
+    assert isinstance(report.error, AccessDenied)
+    assert world.kit.head() == head
+    assert not world.gate().state().shut
+    check(world, retry.id.workflow)
+
+
+# --------------------------------------------------------------------------------------------- keys that really are gone
+def forget_user(server: Server, world: FaultyWorld) -> None:
+    """Delete the only user, and with it the key; a restarted server holds nothing of it in memory either."""
+    world.kit.lake.client.expect("DELETE", "auth", "users", "admin", doing="delete the user")  # type: ignore[attr-defined]
+    server.restart()
+
+
+def bring_user_back(server: Server) -> None:
+    """What an administrator does: the server's own command makes the one user again, with the keys it had."""
+    server.stop()
+    *start, _run = server.commands[0].argv
+    keys = ("--access-key-id", server.access_key, "--secret-access-key", server.secret_key)
+    subprocess.run([*start, "superuser", "--user-name", "admin", *keys], check=True, capture_output=True)
+    server.start()
+
+
+@pytest.mark.parametrize(
+    ("window", "status"),
+    [
+        (Failpoint.ATTEMPT_BEFORE_DOWNLOAD, "FAILED"),
+        (Failpoint.ATTEMPT_STAGING_CREATED, "FAILED"),
+        (Failpoint.ATTEMPT_AFTER_SECOND_FENCE, "FAILED"),
+        (Failpoint.ATTEMPT_PUBLISHED, "COMPLETED"),
+    ],
+)
+def test_a_key_that_the_server_has_forgotten(world: FaultyWorld, window: Failpoint, status: str) -> None:
+    attempt = world.kit.submit(WRITE)
+    with at(window, lambda: forget_user(world.server, world)):
+        report = world.kit.run(WRITE, attempt)
+    assert report.status == status
+    if status == "FAILED":
+        assert isinstance(report.error, AccessDenied)
+        assert TOLD[401] in report.reason
+    bring_user_back(world.server)
+    assert (world.kit.head() == world.kit.input_ref) is (status == "FAILED")
+    check(world, attempt.id.workflow)
