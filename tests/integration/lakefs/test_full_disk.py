@@ -48,11 +48,9 @@ class SmallDisk:
         fd = os.open(self._filler, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             for size in (1 << 20, 1 << 12, 1):
-                try:
+                with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
                     while True:
                         os.write(fd, bytes(size))
-                except OSError as full:
-                    assert full.errno == errno.ENOSPC
         finally:
             os.close(fd)
 

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import subprocess
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from tests.integration.lakefs.world import FaultyWorld, check, faulty_world
 from tests.unit.attempts.kit import WRITE, at
-from tools.servers import Server, lakefs_server
+from tools.servers import lakefs_server
 from tools.servers.fixtures import available
 from tools.servers.proxy import Armed, Fault, FaultProxy
 
+from headgate.attempts.report import AttemptReport
 from headgate.errors import AccessDenied
 from headgate.failpoints import Failpoint
+from headgate.lake.lakefs import LakeFSLake
 from headgate.tasks.failures import Phase
 
 pytestmark = pytest.mark.real
 
 MERGE = r"/refs/headgate-staging-[^/]+/merge/main"
 ALWAYS = 1_000_000
-TOLD = {401: "does not know these keys", 403: "doctor --as worker"}
+TOLD = {401: "does not know these keys", 403: "grant the right to this user"}
 BEFORE_PUBLISHING = [
     (Failpoint.ATTEMPT_BEFORE_DOWNLOAD, Phase.DOWNLOAD, "list objects at", False),
     (Failpoint.ATTEMPT_AFTER_BODY, Phase.STAGE, "create the branch", False),
@@ -118,23 +120,23 @@ def test_a_reset_that_is_not_allowed_leaves_head_and_gate_as_they_were(world: Fa
     check(world, retry.id.workflow)
 
 
-# --------------------------------------------------------------------------------------------- keys that really are gone
-def forget_user(server: Server, world: FaultyWorld) -> None:
-    """Delete the only user, and with it the key; a restarted server holds nothing of it in memory either."""
-    world.kit.lake.client.expect("DELETE", "auth", "users", "admin", doing="delete the user")  # type: ignore[attr-defined]
+# ------------------------------------------------------------------------------------------- keys that really are gone
+@pytest.fixture
+def forgetful(world: FaultyWorld) -> FaultyWorld:
+    """A server that looks every key up, where others hold it in memory for some seconds after it was deleted."""
+    server = world.server
+    server.commands = [replace(command, env={"LAKEFS_AUTH_CACHE_ENABLED": "false"}) for command in server.commands]
     server.restart()
+    return world
 
 
-def bring_user_back(server: Server) -> None:
-    """What an administrator does: the server's own command makes the one user again, with the keys it had."""
-    server.stop()
-    *start, _run = server.commands[0].argv
-    keys = ("--access-key-id", server.access_key, "--secret-access-key", server.secret_key)
-    subprocess.run([*start, "superuser", "--user-name", "admin", *keys], check=True, capture_output=True)
-    server.start()
+def delete_user(world: FaultyWorld) -> None:
+    """Delete the only user, and its key with it."""
+    assert isinstance(world.kit.lake, LakeFSLake)
+    world.kit.lake.client.expect("DELETE", "auth", "users", "admin", doing="delete the user")
 
 
-@pytest.mark.parametrize(
+ENDINGS = pytest.mark.parametrize(
     ("window", "status"),
     [
         (Failpoint.ATTEMPT_BEFORE_DOWNLOAD, "FAILED"),
@@ -143,14 +145,40 @@ def bring_user_back(server: Server) -> None:
         (Failpoint.ATTEMPT_PUBLISHED, "COMPLETED"),
     ],
 )
-def test_a_key_that_the_server_has_forgotten(world: FaultyWorld, window: Failpoint, status: str) -> None:
-    attempt = world.kit.submit(WRITE)
-    with at(window, lambda: forget_user(world.server, world)):
-        report = world.kit.run(WRITE, attempt)
+
+
+def check_ending(report: AttemptReport, status: str) -> None:
     assert report.status == status
     if status == "FAILED":
         assert isinstance(report.error, AccessDenied)
         assert TOLD[401] in report.reason
-    bring_user_back(world.server)
+
+
+@ENDINGS
+def test_a_user_that_was_deleted(forgetful: FaultyWorld, window: Failpoint, status: str) -> None:
+    """The open-source server cannot be given a user again, so that this ends here; the next test goes on."""
+    attempt = forgetful.kit.submit(WRITE)
+    with at(window, lambda: delete_user(forgetful)):
+        report = forgetful.kit.run(WRITE, attempt)
+    check_ending(report, status)
+
+
+@ENDINGS
+def test_keys_that_the_server_cannot_read_any_more(world: FaultyWorld, window: Failpoint, status: str) -> None:
+    """A server that is started with another encryption key knows none of the keys it has given out."""
+    config = world.server.data / "lakefs.yaml"
+    as_it_was = config.read_text()
+    changed = json.loads(as_it_was)
+    changed["auth"]["encrypt"]["secret_key"] = "another" * 8
+
+    def start_with(text: str) -> None:
+        config.write_text(text)
+        world.server.restart()
+
+    attempt = world.kit.submit(WRITE)
+    with at(window, lambda: start_with(json.dumps(changed))):
+        report = world.kit.run(WRITE, attempt)
+    check_ending(report, status)
+    start_with(as_it_was)
     assert (world.kit.head() == world.kit.input_ref) is (status == "FAILED")
     check(world, attempt.id.workflow)
