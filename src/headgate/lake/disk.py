@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from headgate.errors import AccessDenied, DiskFull, HeadgateError, Transient
+from headgate.errors import AccessDenied, DiskFull, HeadgateError, InvalidInput, Transient
 from headgate.failpoints import Failpoint, failpoint
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+_SHOWN = 200
+"""Characters of a name that is too long; the rest of the message must fit behind it."""
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -72,6 +74,11 @@ def disk_error(fault: OSError, path: str | Path, doing: str) -> HeadgateError:
             message=f"the system does not let this user {doing} {path}: {fault.strerror}",
             hint="grant the right, or choose another folder",
             right=doing,
+        )
+    if fault.errno == errno.ENAMETOOLONG:
+        return InvalidInput(
+            message=f"{str(path)[:_SHOWN]}… is too long a name for this disk",
+            hint="rename it in the lake, or leave it out with the task's exclude",
         )
     return Transient(message=f"could not {doing} {path}: {fault.strerror or fault}", hint="try again")
 

@@ -74,11 +74,11 @@ def test_a_short_burst_is_waited_out(world: FaultyWorld, step: Step) -> None:
 
 
 @every_step
-@pytest.mark.parametrize("status", [429, 502])
-def test_a_burst_that_lasts_ends_as_the_failure_table_says(world: FaultyWorld, step: Step, status: int) -> None:
+def test_a_burst_that_lasts_ends_as_the_failure_table_says(world: FaultyWorld, step: Step) -> None:
     attempt = world.kit.submit(WRITE)
     before = world.proxy.count(step.method, step.path)
-    armed = world.proxy.next(step.method, step.path, Fault.ANSWER, times=ALWAYS, status=status)
+    world.proxy.next(step.method, step.path, Fault.ANSWER, times=TRIES - 1, status=429)
+    armed = world.proxy.next(step.method, step.path, Fault.ANSWER, times=ALWAYS, status=502)
     report = world.kit.run(WRITE, attempt)
     armed.lift()
     assert (report.status, report.phase) == ("FAILED" if step.phase else "COMPLETED", step.phase)
@@ -88,7 +88,7 @@ def test_a_burst_that_lasts_ends_as_the_failure_table_says(world: FaultyWorld, s
     check(world, attempt.id.workflow, WRITE)
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("status", [429, 503])
 def test_a_merge_is_sent_once_whatever_is_answered(world: FaultyWorld, status: int) -> None:
     attempt = world.kit.submit(WRITE)
     armed = world.proxy.next(*MERGE, Fault.ANSWER, times=ALWAYS, status=status)
@@ -100,7 +100,7 @@ def test_a_merge_is_sent_once_whatever_is_answered(world: FaultyWorld, status: i
     check(world, attempt.id.workflow, WRITE)
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
+@pytest.mark.parametrize("status", [429, 503])
 def test_a_reset_is_sent_once_whatever_is_answered(world: FaultyWorld, status: int) -> None:
     retry = world.abandon(WRITE)
     head = world.kit.head()

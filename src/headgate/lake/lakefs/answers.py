@@ -69,13 +69,16 @@ def refusal(answer: Answer) -> Refusal:
     return Refusal.OTHER
 
 
-def error_of(answer: Answer, *, doing: str, server: str, kind: str = "", name: str = "") -> HeadgateError:
+def error_of(
+    answer: Answer, *, doing: str, server: str, kind: str = "", name: str = "", repository: str = ""
+) -> HeadgateError:
     """The error for an answer that is not the one hoped for; `kind` and `name` say what a 404 or 409 is about."""
     said = answer.message or f"HTTP {answer.status}"
     message = f"lakeFS could not {doing}: {said}"
     why = refusal(answer)
     if answer.status == 404 and "repository not found" in said:
-        kind, name = "repository", ""
+        kind, name = "repository", repository
+        message = f"lakeFS could not {doing}: it has no repository {repository!r}" if repository else message
     match answer.status:
         case _ if why is Refusal.DISK_FULL:
             return DiskFull(message=message, hint=f"free some space on the disk of {server}, then try again")

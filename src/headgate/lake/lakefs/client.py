@@ -129,7 +129,8 @@ class Client:
         answer = self.call(method, *path, **call)
         if answer.status in ok if ok else 200 <= answer.status < 300:
             return answer
-        raise error_of(answer, doing=doing, server=self.name, kind=kind, name=name)
+        repository = path[1] if path[0] == "repositories" and len(path) > 1 else ""
+        raise error_of(answer, doing=doing, server=self.name, kind=kind, name=name, repository=repository)
 
     @contextmanager
     def stream(
