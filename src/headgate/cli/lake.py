@@ -40,23 +40,35 @@ def init(
     store: Store,
     dry_run: console.DryRunFlag = False,
 ) -> None:
-    """Make the embedded lake of a store, if it is not there, and the store's repository in it."""
+    """Make the repository of a store: on its lakeFS, or in its embedded lake, which is made if it is not there."""
+    settings = invocation.current().settings.store(store)
+    if settings.kind != "lake" or settings.repository is None:
+        raise Unsupported(message=f"the store {store!r} is not a lake", hint="`headgate graph init` makes a graph")
+    if settings.lake == "embedded" and settings.root is not None:
+        _init_embedded(settings.root, settings.repository, dry_run=dry_run)
+        return
+    with open_repository(store) as (server, repository):
+        _make_repository(server, repository, where=server.name, dry_run=dry_run)
+
+
+def _init_embedded(root: Path, repository: str, *, dry_run: bool) -> None:
     from headgate.lake import EmbeddedLake
 
-    settings = invocation.current().settings.store(store)
-    if settings.lake != "embedded" or settings.root is None or settings.repository is None:
-        raise Unsupported(
-            message=f"the store {store!r} is not an embedded lake", hint="a repository on a server is made there"
-        )
     if dry_run:
-        console.note(f"would make the repository {settings.repository} in {settings.root}")
+        console.note(f"would make the repository {repository} in {root}")
         return
-    with EmbeddedLake(settings.root, create=True) as made:
-        if settings.repository in made.repositories():
-            console.note(f"{settings.repository} is in {settings.root} already")
-        else:
-            made.create_repository(settings.repository)
-            console.note(f"made the repository {settings.repository} in {settings.root}")
+    with EmbeddedLake(root, create=True) as made:
+        _make_repository(made, repository, where=str(root), dry_run=False)
+
+
+def _make_repository(opened: Lake, repository: str, *, where: str, dry_run: bool) -> None:
+    if repository in opened.repositories():
+        console.note(f"{repository} is in {where} already")
+    elif dry_run:
+        console.note(f"would make the repository {repository} in {where}")
+    else:
+        opened.create_repository(repository)
+        console.note(f"made the repository {repository} in {where}")
 
 
 @lake.command()

@@ -342,6 +342,18 @@ def test_the_commands_install_show_and_remove(project: Path, place: Place, capsy
     assert "gone" in capsys.readouterr().out
 
 
+def test_init_makes_the_repository_once(project: Path, place: Place, capsys: pytest.CaptureFixture[str]) -> None:
+    name = f"{place.repository}-new"
+    (project / "headgate.toml").write_text(f'[stores.new]\nlake = "lakefs"\nrepository = "{name}"\n')
+    assert run(["lake", "init", "new", "--dry-run"]) == 0
+    assert name not in place.lake.repositories()
+    assert run(["lake", "init", "new"]) == 0
+    assert name in place.lake.repositories()
+    capsys.readouterr()
+    assert run(["lake", "init", "new"]) == 0
+    assert "already" in capsys.readouterr().err
+
+
 def test_repair_shows_and_drops_what_is_uncommitted(
     project: Path, place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -131,7 +131,7 @@ class LakeFSLake:
         if not prefix:
             raise Unsupported(
                 message=f"{self.client.name} does not say where a repository's objects may lie",
-                hint=f"create {name} in lakeFS, with the storage namespace you want",
+                hint=f"create it where you want it: lakectl repo create lakefs://{name} s3://BUCKET/{name}",
             )
         separator = "" if prefix.endswith("/") else "/"
         self.api.create_repository(name, namespace=f"{prefix}{separator}{name}", default_branch=MAIN)
