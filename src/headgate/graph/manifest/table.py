@@ -192,7 +192,7 @@ class Manifest:
             fragments = [fragment.metadata for fragment in base.get_fragments()]
             landed = self._commit(base, LanceOperation.Merge(fragments, base.lance_schema))
             self._state = ManifestState(landed, state.rows) if landed == state.version + 1 else None
-            # A handle remembers what it has read of every version: a new one forgets the versions that are dropped.
+            # Opened anew, so that what a handle keeps of versions that are dropped is bounded.
             self._dataset = find(self._location) or self._dataset
             return self._state is not None
 

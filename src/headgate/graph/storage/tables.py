@@ -226,7 +226,7 @@ class TableStore:
     # -------- inside
 
     def _forget_now_and_then(self) -> None:
-        """Start with an empty cache after many commits: Lance remembers something of every version it has met."""
+        """Start with an empty cache after many commits, so that what is kept of old versions is bounded."""
         with self._lock:
             self._commits += 1
             if self._commits % _COMMITS_REMEMBERED == 0:
