@@ -29,7 +29,8 @@ class Page:
         self.path, self.folder = path, folder
         self.namespace: dict[str, object] = {"__name__": "__example__"}
         # A `headgate.toml` or a variable of the person who runs the tests is no part of the page.
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("HEADGATE_")}
+        # A page's reader has no HEADGATE_ variable, and is not inside a run of pytest.
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("HEADGATE_", "PYTEST_"))}
         self.environment = kept | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
             "PYTHONPATH": str(ROOT / "src"),
