@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -18,13 +19,13 @@ SPARK = "spark"
 """The branch of the step with Spark."""
 MODULE = "examples.songs.tasks"
 
-# Ends the process as a kill would, once the head has moved and before the orchestrator has heard of it.
-_KILLED = 137
-_KILLED_AFTER_PUBLISH = f"""
-import os, sys
+# Kills the process once the head has moved and before the orchestrator has heard of it.
+_KILLED = -signal.SIGKILL
+_KILLED_AFTER_PUBLISH = """
+import os, signal, sys
 from headgate.cli.main import run
 from headgate.failpoints import Failpoint, arm
-arm(lambda point: os._exit({_KILLED}) if point is Failpoint.ATTEMPT_PUBLISHED else None)
+arm(lambda point: os.kill(os.getpid(), signal.SIGKILL) if point is Failpoint.ATTEMPT_PUBLISHED else None)
 sys.exit(run(sys.argv[1:]))
 """
 
