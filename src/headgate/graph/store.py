@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
@@ -35,6 +36,8 @@ class GraphStore:
     clock: Clock = SYSTEM_CLOCK
     ids: IdSource = ULIDS
     patience: Patience = Patience()
+    wait: Callable[[float], None] = time.sleep
+    """How a writer pauses for so many seconds before it looks again."""
 
     @property
     def sidecars(self) -> Sidecars:

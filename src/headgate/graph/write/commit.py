@@ -13,7 +13,6 @@ OutcomeUnknown, with the sidecar left to recovery.
 from __future__ import annotations
 
 import random
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -65,14 +64,14 @@ class _Waiting:
     """Growing, uneven pauses until a deadline."""
 
     def __init__(self, store: GraphStore, timeout: float | None) -> None:
-        self._clock = store.clock
+        self._clock, self._wait = store.clock, store.wait
         self._until = store.clock.monotonic() + (store.patience.write_timeout if timeout is None else timeout)
         self._pause = 0.002
 
     def pause(self, why: str) -> None:
         if self._clock.monotonic() > self._until:
             raise Contention(message=why, hint="try again later")
-        time.sleep(self._pause * random.uniform(0.5, 1.5))
+        self._wait(self._pause * random.uniform(0.5, 1.5))
         self._pause = min(self._pause * 2, 0.25)
 
     def moved(self) -> None:
