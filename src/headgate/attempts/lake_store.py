@@ -48,6 +48,8 @@ from headgate.publication import (
 from headgate.tasks.io import WorkspaceBlock
 from headgate.tasks.protocols import SparkProvider
 from headgate.tasks.specs import WorkspaceSpec
+from headgate.telemetry import SILENT, Recorder
+from headgate.telemetry.metrics import staging_branches, transferred
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +78,11 @@ def logged(what: str) -> AbstractContextManager[Progress]:
 
 
 def lake_opener(
-    lakes: Callable[[WorkspaceBlock], Lake], *, watch: Watch = logged, spark: SparkProvider | None = None
+    lakes: Callable[[WorkspaceBlock], Lake],
+    *,
+    watch: Watch = logged,
+    spark: SparkProvider | None = None,
+    recorder: Recorder = SILENT,
 ) -> StoreOpener:
     """Opens workspaces on the lake that `lakes` finds for an input block; `spark` reads and writes those for Spark."""
 
@@ -91,8 +97,8 @@ def lake_opener(
         if request.declaration.spark_workspace:
             from headgate.attempts.spark_store import open_for_spark
 
-            return open_for_spark(lake, request, request.block, watch, spark)
-        return LakeStore(lake, request, request.block, watch)
+            return open_for_spark(lake, request, request.block, watch, spark, recorder)
+        return LakeStore(lake, request, request.block, watch, recorder)
 
     return opened
 
@@ -100,8 +106,11 @@ def lake_opener(
 class LakeStore:
     """One workspace of one attempt."""
 
-    def __init__(self, lake: Lake, request: StoreRequest, block: WorkspaceBlock, watch: Watch) -> None:
+    def __init__(
+        self, lake: Lake, request: StoreRequest, block: WorkspaceBlock, watch: Watch, recorder: Recorder = SILENT
+    ) -> None:
         assert request.declaration.workspace is not None
+        self._recorder = recorder
         self._lake, self._request, self._block, self._watch = lake, request, block, watch
         self._spec: WorkspaceSpec = request.declaration.workspace
         self._selection = self._spec.selection
@@ -131,6 +140,8 @@ class LakeStore:
                 selects=lambda path: bool(path) and self._selection.takes(f"{self._spec.prefix}{path}"),
                 progress=progress,
             )
+        self._recorder.record(transferred("down", "cache", below.cached_bytes))
+        self._recorder.record(transferred("down", "lake", below.bytes - below.cached_bytes))
         files = {below.key(path): recorded for path, recorded in below.files.items()} if prefix else below.files
         self._baseline = replace(below, prefix="", files=files)
         return root
@@ -168,8 +179,15 @@ class LakeStore:
                 self._changes.changes,
                 message=self._message(),
                 metadata=metadata.to_map(),
-                progress=progress,
+                progress=self._counted(progress),
             )
+
+    def _counted(self, progress: Progress) -> Progress:
+        def moved(files: int, size: int) -> None:
+            progress(files, size)
+            self._recorder.record(transferred("up", "workspace", size))
+
+        return moved
 
     def revoke_predecessors(self) -> None:
         """Delete the staging branches of earlier attempts of this task, and make what is on its way decide again.
@@ -197,6 +215,8 @@ class LakeStore:
         staged = Staged(repository=self._block.repository, branch=self._branch, commit=self._block.input_ref)
         cleanup.callback(failpoint, Failpoint.ATTEMPT_STAGING_DELETED)
         cleanup.later(f"delete the staging branch {staged.branch}", delete_staging_branch, self._lake, staged)
+        cleanup.callback(self._recorder.record, staging_branches(-1))
+        self._recorder.record(staging_branches(1))
         self._lake.create_branch(staged.repository, staged.branch, at=self._block.input_ref)
 
     # publishing

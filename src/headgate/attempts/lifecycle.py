@@ -15,7 +15,7 @@ from typing import Any
 from headgate.attempts.body import body_boundary
 from headgate.attempts.cleanup import Cleanup
 from headgate.attempts.code import code_version
-from headgate.attempts.fence import check_current
+from headgate.attempts.fence import IN_PROGRESS, check_current
 from headgate.attempts.heartbeat import heartbeat
 from headgate.attempts.judging import decide_on
 from headgate.attempts.kept import KeptAttempts
@@ -37,6 +37,7 @@ from headgate.tasks.failures import Phase
 from headgate.tasks.io import TaskInput, build_output, read_input
 from headgate.tasks.protocols import PolledAttempt
 from headgate.tasks.signals import TaskCancelled
+from headgate.telemetry.metrics import attempt_ended, publish_took
 
 log = logging.getLogger(__name__)
 
@@ -50,27 +51,45 @@ def run_attempt(runtime: Runtime, declaration: TaskDeclaration, attempt: PolledA
         clock=runtime.clock,
         started_at=runtime.clock.now(),
         on_phase=runtime.on_phase,
+        recorder=runtime.recorder,
+        traces=runtime.traces,
     )
     if runtime.records is not None:
         runtime.records.began(run.record())
     every = declaration.budget.heartbeat_interval_seconds
     try:
-        with (
-            Cleanup() as cleanup,
-            heartbeat(runtime.orchestrator, attempt.id, every=every, cancellation=run.cancellation),
-        ):
-            try:
-                _work(runtime, run, cleanup)
-            except BaseException as error:
-                report_failed(runtime, run, error)
-                if not isinstance(error, Exception):
-                    raise
-            cleanup_begun = runtime.clock.monotonic()
-        run.took(str(Phase.CLEANUP), runtime.clock.monotonic() - cleanup_begun)
+        with runtime.traces.attempt(declaration.name, _facts(run)) as tell_outcome:
+            with (
+                Cleanup() as cleanup,
+                heartbeat(runtime.orchestrator, attempt.id, every=every, cancellation=run.cancellation),
+            ):
+                try:
+                    _work(runtime, run, cleanup)
+                except BaseException as error:
+                    report_failed(runtime, run, error)
+                    if not isinstance(error, Exception):
+                        raise
+                cleanup_begun = runtime.clock.monotonic()
+            run.took(Phase.CLEANUP, runtime.clock.monotonic() - cleanup_begun)
+            tell_outcome(run.outcome)
     finally:
+        runtime.recorder.record(attempt_ended(declaration.name, run.outcome))
         if runtime.records is not None:
             runtime.records.ended(run.record())
     return run.report()
+
+
+def _facts(run: Run) -> dict[str, str | int]:
+    """What a trace says about whose attempt it is."""
+    told = run.attempt
+    return {
+        "task": run.declaration.name,
+        "reference_task": told.reference_task,
+        "workflow": told.id.workflow,
+        "task_id": told.id.task_id,
+        "retry_count": told.id.retry_count,
+        "execution": run.execution,
+    }
 
 
 def _work(runtime: Runtime, run: Run, cleanup: Cleanup) -> None:
@@ -185,6 +204,7 @@ def _check_first_poll(attempt: PolledAttempt) -> None:
             hint="reported as failed, so that the orchestrator hands out a new task id",
             workflow=attempt.id.workflow,
             task_id=attempt.id.task_id,
+            status=IN_PROGRESS,
         )
 
 
@@ -285,7 +305,10 @@ def _warn(run: Run, warning: str) -> None:
 
 
 def _record_publish(runtime: Runtime, run: Run, seconds: float, *, store: str) -> None:
-    if runtime.records is None or run.decision is None:
+    if run.decision is None:
+        return
+    runtime.recorder.record(publish_took(store, str(run.decision.move), str(run.strength), seconds))
+    if runtime.records is None:
         return
     runtime.records.published(
         execution=run.execution,

@@ -18,8 +18,10 @@ from headgate.attempts.records import AttemptRecord
 from headgate.clock import Clock
 from headgate.publication import Decision, Ref, Strength
 from headgate.tasks.declaration import TaskDeclaration
-from headgate.tasks.failures import Phase
+from headgate.tasks.failures import Phase, classify
 from headgate.tasks.protocols import AttemptId, PolledAttempt
+from headgate.telemetry import Recorder, Traces
+from headgate.telemetry.metrics import COMPLETED, phase_took
 
 CHANGES_SHOWN = 200
 """Changed paths that are recorded; an attempt may change more."""
@@ -72,6 +74,8 @@ class Run:
     clock: Clock
     started_at: datetime
     on_phase: Callable[[str, float], None]
+    recorder: Recorder
+    traces: Traces
     cancellation: Cancellation = field(default_factory=Cancellation)
     phase: Phase = Phase.INPUT
     phases: list[tuple[str, float]] = field(default_factory=list)
@@ -94,14 +98,21 @@ class Run:
         self.phase = phase
         begun = self.clock.monotonic()
         try:
-            yield
+            with self.traces.phase(step or str(phase)):
+                yield
         finally:
             seconds = self.clock.monotonic() - begun
-            self.took(step or str(phase), seconds)
+            self.took(phase, seconds, step)
 
-    def took(self, step: str, seconds: float) -> None:
-        self.phases.append((step, seconds))
-        self.on_phase(step, seconds)
+    def took(self, phase: Phase, seconds: float, step: str = "") -> None:
+        self.phases.append((step or str(phase), seconds))
+        self.on_phase(step or str(phase), seconds)
+        self.recorder.record(phase_took(self.declaration.name, str(phase), seconds))
+
+    @property
+    def outcome(self) -> str:
+        """How it ended, in a word that metrics use: `completed`, or the cause in the failure table."""
+        return COMPLETED if self.error is None else str(classify(self.phase, self.error).cause)
 
     def report(self) -> AttemptReport:
         return AttemptReport(

@@ -15,6 +15,7 @@ from headgate.errors import HeadgateError, OrchestratorStatus, OutcomeUnknown, S
 from headgate.failpoints import Failpoint, failpoint
 from headgate.tasks.failures import Ending, Phase, classify, reason_of
 from headgate.tasks.io import StoreBlock
+from headgate.telemetry.metrics import fence_refused
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +49,8 @@ def report_failed(runtime: Runtime, run: Run, error: BaseException) -> None:
     unwanted = run.cancellation.is_set() or not isinstance(error, Exception)
     if isinstance(error, StaleAttemptError) and error.status in CANCELLED:
         unwanted = True
+    if isinstance(error, HeadgateError) and (refused := fence_refused(error)) is not None:
+        runtime.recorder.record(refused)
     failure = classify(run.phase, error)
     # A completion that could not be delivered may have been: reporting a failure on top of it would be a guess.
     if unwanted or undelivered or failure.ending is Ending.NOT_REPORTED:

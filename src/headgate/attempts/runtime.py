@@ -15,6 +15,7 @@ from headgate.ids import ULIDS, IdSource
 from headgate.publication import Replace
 from headgate.tasks.context import Progress
 from headgate.tasks.protocols import Orchestrator, SparkProvider
+from headgate.telemetry import NO_TRACES, SILENT, Recorder, Traces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,3 +53,6 @@ class Runtime:
     on_phase: Callable[[str, float], None] = _nobody_watches_phases
     """Told of each step when it ends, with its seconds."""
     on_progress: Callable[[Progress], None] = _nobody_watches_progress
+    recorder: Recorder = SILENT
+    """Takes the metrics of attempts."""
+    traces: Traces = NO_TRACES

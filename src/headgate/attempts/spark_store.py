@@ -28,18 +28,24 @@ from headgate.tasks.guardrails import ChecksNames
 from headgate.tasks.io import WorkspaceBlock
 from headgate.tasks.paths import files_below
 from headgate.tasks.protocols import SparkProvider
+from headgate.telemetry import SILENT, Recorder
 
 INPUT = "input"
 """The folder beside the workspace's own in which Spark reads the input ref."""
 
 
 def open_for_spark(
-    lake: Lake, request: StoreRequest, block: WorkspaceBlock, watch: Watch, spark: SparkProvider | None
+    lake: Lake,
+    request: StoreRequest,
+    block: WorkspaceBlock,
+    watch: Watch,
+    spark: SparkProvider | None,
+    recorder: Recorder = SILENT,
 ) -> AttemptStore:
     """The store of a Spark workspace, for the kind of lake it is on."""
     if isinstance(lake, SharedLake):
-        return SharedSparkStore(lake, request, block, watch, spark)
-    return LocalSparkStore(lake, request, block, watch)
+        return SharedSparkStore(lake, request, block, watch, spark, recorder)
+    return LocalSparkStore(lake, request, block, watch, recorder)
 
 
 class LocalSparkStore(LakeStore):
@@ -96,8 +102,9 @@ class SharedSparkStore(LakeStore):
         block: WorkspaceBlock,
         watch: Watch,
         spark: SparkProvider | None,
+        recorder: Recorder = SILENT,
     ) -> None:
-        super().__init__(cast("Lake", lake), request, block, watch)
+        super().__init__(cast("Lake", lake), request, block, watch, recorder)
         self._shared, self._spark = lake, spark
         self._restored: list[Change] = []
         self._differences: list[Change] = []

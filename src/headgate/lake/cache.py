@@ -94,7 +94,7 @@ class Cache:
             self._forget(digest)
             return None
         self._note(_Row(place, item.checksum, item.size, digest, self._clock.now().timestamp()))
-        return Fetched(stat, digest)
+        return Fetched(stat, digest, cached=True)
 
     def add(self, place: str, item: LakeObject, source: Source, *, digest: str) -> None:
         """Keep an object. `digest` is the BLAKE3 of the bytes known to be its own: no others ever come out again."""

@@ -81,6 +81,8 @@ class Fetched(NamedTuple):
 
     stat: FileStat
     digest: str
+    cached: bool = False
+    """Whether this machine had the bytes already."""
 
 
 @dataclass(frozen=True)

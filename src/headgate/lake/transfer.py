@@ -17,7 +17,7 @@ from typing import NamedTuple
 from headgate.errors import InvalidInput
 from headgate.failpoints import Failpoint, failpoint
 from headgate.lake.disk import disk_error
-from headgate.lake.interface import Lake, LakeObject, Progress
+from headgate.lake.interface import Fetched, Lake, LakeObject, Progress
 from headgate.lake.paths import key_problem, normal_prefix
 from headgate.lake.workspace import Baseline, Recorded, Selects, settle
 from headgate.publication import Ref
@@ -51,15 +51,20 @@ def download(
         listing = lake.objects(repository, ref, prefix=normal)
         plan = _Plan(listing, into, normal, selects)
         files: dict[str, Recorded] = {}
+        moved: list[tuple[int, int]] = []
 
         def work() -> None:
             try:
                 while batch := plan.next():
+                    size, cached = sum(item.size for item, _ in batch), 0
                     for item, path in batch:
-                        files[path] = _fetch(lake, repository, ref, item, path, into)
+                        fetched = _fetch(lake, repository, ref, item, path, into)
+                        files[path] = Recorded(fetched.stat, fetched.digest)
+                        cached += item.size if fetched.cached else 0
                         failpoint(Failpoint.ATTEMPT_DURING_DOWNLOAD)
+                    moved.append((size, cached))
                     if progress is not None:
-                        progress(len(batch), sum(item.size for item, _ in batch))
+                        progress(len(batch), size)
             finally:
                 plan.stop()
 
@@ -67,12 +72,19 @@ def download(
             running = [pool.submit(work) for _ in range(lake.fetchers)]
         for worker in running:
             worker.result()
-    return Baseline(ref=ref, prefix=normal, files=files, settled_ns=settle(into))
+    return Baseline(
+        ref=ref,
+        prefix=normal,
+        files=files,
+        settled_ns=settle(into),
+        bytes=sum(size for size, _ in moved),
+        cached_bytes=sum(cached for _, cached in moved),
+    )
 
 
-def _fetch(lake: Lake, repository: str, ref: Ref, item: LakeObject, path: str, into: Path) -> Recorded:
+def _fetch(lake: Lake, repository: str, ref: Ref, item: LakeObject, path: str, into: Path) -> Fetched:
     try:
-        return Recorded(*lake.fetch(repository, ref, item, into=f"{into}/{path}"))
+        return lake.fetch(repository, ref, item, into=f"{into}/{path}")
     except FileExistsError:
         raise _collision(item.path, into) from None
 

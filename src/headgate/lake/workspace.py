@@ -45,6 +45,10 @@ class Baseline:
     files: Mapping[str, Recorded]
     settled_ns: int
     """A time of the file system's own clock after the last file was written and before the body began."""
+    bytes: int = 0
+    """What its files hold in all."""
+    cached_bytes: int = 0
+    """How much of that this machine had already."""
 
     def key(self, path: str) -> str:
         """The key in the lake of a path in the workspace."""

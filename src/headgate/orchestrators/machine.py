@@ -20,6 +20,7 @@ from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Replace
 from headgate.settings import Settings
 from headgate.spark import SparkSessions
+from headgate.telemetry import NO_TRACES, SILENT, Recorder, Traces
 
 if TYPE_CHECKING:
     from headgate.graph import Graph
@@ -38,7 +39,7 @@ class Machine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in ("spark", "orchestrator", "records", "lakes"):
+        for name in ("traces", "spark", "orchestrator", "records", "lakes"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
 
@@ -77,13 +78,25 @@ class Machine:
     def kept(self) -> KeptAttempts:
         return KeptAttempts(self.settings.workspace_root, self.options.keep, clock=self.clock)
 
-    def runtime(self, *, watch: Watch = logged) -> Runtime:
-        """What attempts run with here; `watch` shows their transfers."""
+    @cached_property
+    def traces(self) -> Traces:
+        """Where the settings say; nothing of OpenTelemetry is loaded while they are off."""
+        if not self.settings.telemetry.traces:
+            return NO_TRACES
+        from headgate.telemetry.open_telemetry import open_traces
+
+        return open_traces()
+
+    def runtime(self, *, watch: Watch = logged, recorder: Recorder = SILENT) -> Runtime:
+        """What attempts run with here; `watch` shows their transfers, `recorder` takes their metrics."""
         return Runtime(
             orchestrator=self.orchestrator,
             stores={
                 "workspace": lake_opener(
-                    lambda block: self.lakes.of_repository(block.repository).lake, watch=watch, spark=self.spark
+                    lambda block: self.lakes.of_repository(block.repository).lake,
+                    watch=watch,
+                    spark=self.spark,
+                    recorder=recorder,
                 ),
                 "graph": self._open_graph_store,
             },
@@ -91,6 +104,8 @@ class Machine:
             records=self.records,
             spark=self.spark,
             clock=self.clock,
+            recorder=recorder,
+            traces=self.traces,
         )
 
     def graph(self, name: str) -> Graph:

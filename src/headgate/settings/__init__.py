@@ -15,6 +15,7 @@ from headgate.settings.model import (
     Settings,
     SparkSettings,
     StoreSettings,
+    TelemetrySettings,
     WorkspaceSettings,
 )
 
@@ -28,6 +29,7 @@ __all__ = [
     "SparkSettings",
     "StoreAddress",
     "StoreSettings",
+    "TelemetrySettings",
     "WorkspaceSettings",
     "aws_source",
     "load",

@@ -113,6 +113,16 @@ class GcSettings(Section):
     """A staging branch whose task the orchestrator does not know is left alone until it is this old."""
 
 
+class TelemetrySettings(Section):
+    """What operators see of a worker. Metrics and traces need `headgate[telemetry]`."""
+
+    address: str | None = None
+    """Where `headgate worker` answers `/metrics`, `/livez` and `/readyz`, such as 127.0.0.1:9464; nowhere if nothing is
+    said."""
+    traces: bool = False
+    """Send an OpenTelemetry trace of each attempt where the `OTEL_*` variables say."""
+
+
 _SECRETIVE = re.compile(r"secret|password|token|access[.]?key|credential", re.IGNORECASE)
 
 
@@ -161,6 +171,7 @@ class Settings(Section):
     log: LogSettings = LogSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     gc: GcSettings = GcSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
     spark: SparkSettings = SparkSettings()
     replace: Literal["auto", "any"] = "auto"
     """Which heads on top of the input ref attempts may replace: `any` is for all tasks, `auto` leaves it to each."""

@@ -16,6 +16,7 @@ SETUP = "unit/cli/test_setup.py"
 WORK = "unit/cli/test_work.py"
 SPARK = "unit/spark/test_session.py"
 MACHINE = "unit/orchestrators/test_machine.py"
+METRICS = "unit/telemetry/test_metrics.py"
 
 EFFECTS = {
     "state": f"{LOAD}::test_the_file_is_found_from_a_folder_below_and_paths_are_meant_from_it",
@@ -38,6 +39,8 @@ EFFECTS = {
     "workspace.keep_failed_mb": f"{MACHINE}::test_how_much_is_kept_of_failed_attempts_is_a_setting",
     "workspace.keep_failed_days": f"{MACHINE}::test_how_much_is_kept_of_failed_attempts_is_a_setting",
     "gc.unknown_after_hours": f"{MACHINE}::test_how_long_an_unknown_branch_is_left_alone_is_a_setting",
+    "telemetry.address": f"{METRICS}::test_the_address_is_a_setting",
+    "telemetry.traces": "unit/telemetry/test_traces.py::test_traces_are_a_setting",
     "replace": f"{MACHINE}::test_the_rule_for_replacing_is_a_setting",
     "spark.master": f"{SPARK}::test_the_session_runs_where_and_as_the_settings_say",
     "spark.s3a": f"{SPARK}::test_hadoop_aws_is_fetched_for_stores_on_lakefs_unless_it_is_installed",

@@ -247,7 +247,7 @@ class LakeConformance:
         (item,) = lake.objects(repository, first, prefix="a")
         target = tmp_path / "a"
         with lake.reading(repository, first):
-            stat, digest = lake.fetch(repository, first, item, into=target)
+            stat, digest, _ = lake.fetch(repository, first, item, into=target)
         assert target.read_bytes() == b"a1"
         assert stat == FileStat.of(target.stat())
         assert digest == blake3(b"a1").hexdigest()
