@@ -40,7 +40,7 @@ def _status(machine: Machine) -> dict[str, Any]:
         "orchestrator": machine.orchestrator.id,
         "running": [
             {"task": task.name, "workflow": task.workflow, "status": task.status, "retry": task.retry_count}
-            for task in machine.orchestrator.tasks(running=True)
+            for task in machine.engine.tasks(running=True)
         ],
         "heads": list(_heads(machine)),
         "left_behind": [{"kind": found.kind, "name": found.name, "reason": found.reason} for found in gone.removed],

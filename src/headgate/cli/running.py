@@ -102,8 +102,8 @@ def _run_tasks(
     if retry is not None:
         if dry_run:
             return
-        machine.orchestrator.retry(_last_task(machine, retry), reason="retried by hand")
-        workflow = machine.orchestrator.workflow(retry)
+        machine.engine.retry(_last_task(machine, retry), reason="retried by hand")
+        workflow = machine.engine.workflow(retry)
     else:
         written = [declaration.writes for declaration in declarations if declaration.writes]
         stores, own = store_blocks(machine, on, builds_on=written), _object(params, "--params")
@@ -116,7 +116,7 @@ def _run_tasks(
             for declaration, task_input in zip(declarations, inputs.values(), strict=True):
                 console.show_json({"task": declaration.name, "input": task_input})
             return
-        workflow = machine.orchestrator.start(
+        workflow = machine.engine.start(
             chain_definition(declarations),
             {**stores, "params": {reference: task_input["params"] for reference, task_input in inputs.items()}},
             rules={declaration.name: rule_of(declaration, retries=0) for declaration in declarations},
@@ -124,11 +124,11 @@ def _run_tasks(
         )
     reports: list[AttemptReport] = []
     steps = _Steps(quiet=json)
-    runtime = machine.runtime(watch=watched)
+    runtime = machine.runtime(orchestrator=machine.engine, watch=watched)
     try:
         with _prints_are_notes():
             over = run_workflow(
-                machine.orchestrator,
+                machine.engine,
                 runtime if json else replace(runtime, on_phase=steps.step),
                 by_name,
                 workflow,
@@ -136,7 +136,7 @@ def _run_tasks(
                 on_report=reports.append,
             )
     except KeyboardInterrupt:
-        machine.orchestrator.cancel(workflow.id, reason="interrupted by hand")
+        machine.engine.cancel(workflow.id, reason="interrupted by hand")
         raise
     _finish(reports, json=json)
     if over.status != "COMPLETED" and (not reports or reports[-1].ok):
@@ -177,7 +177,7 @@ def _input(declaration: TaskDeclaration, blocks: dict[str, dict[str, str]], para
 
 
 def _last_task(machine: Machine, workflow: str) -> str:
-    tasks = machine.orchestrator.tasks(workflow=workflow)
+    tasks = machine.engine.tasks(workflow=workflow)
     if not tasks:
         raise InvalidInput(message=f"there is no workflow {workflow!r} here", hint="`headgate attempts` lists them")
     last = tasks[-1]

@@ -63,7 +63,7 @@ def run_file(
         whole = complete_input(definition, given)
         console.show_json({"workflow": raw, "input": whole, "writes": check_targets(definition, rules, whole)})
         return
-    workflow = machine.orchestrator.start(raw, given, rules=rules, modules=modules)
+    workflow = machine.engine.start(raw, given, rules=rules, modules=modules)
     _run(machine, [workflow], declarations, json=json)
 
 
@@ -72,14 +72,14 @@ def resume(machine: Machine, workflow: str | None, *, dry_run: bool, json: bool)
     from headgate.tasks.loading import load_tasks
 
     if workflow is not None:
-        found = [machine.orchestrator.workflow(workflow)]
+        found = [machine.engine.workflow(workflow)]
         if found[0].over:
             raise InvalidInput(
                 message=f"workflow {workflow} is {found[0].status}, and only a running one is resumed",
                 hint="headgate run … --retry runs failed work again",
             )
     else:
-        found = list(reversed(machine.orchestrator.workflows(running=True)))
+        found = list(reversed(machine.engine.workflows(running=True)))
     if dry_run or not found:
         names = [f"{one.id} {one.name}" for one in found]
         console.show_either(found, as_json_text=json, draw=lambda: "\n".join(names) or "no workflow runs here")
@@ -91,7 +91,7 @@ def resume(machine: Machine, workflow: str | None, *, dry_run: bool, json: bool)
         )
     modules = dict.fromkeys(module for one in found for module in one.modules)
     declarations = {declaration.name: declaration for declaration in load_tasks(*modules)}
-    _run(machine, [machine.orchestrator.resume(one.id) for one in found], declarations, json=json)
+    _run(machine, [machine.engine.resume(one.id) for one in found], declarations, json=json)
 
 
 def _run(
@@ -106,8 +106,10 @@ def _run(
         try:
             with tree.live(), redirect_stdout(sys.stderr):
                 over = run_workflow(
-                    machine.orchestrator,
-                    replace(machine.runtime(), on_phase=tree.phase, on_progress=tree.progress),
+                    machine.engine,
+                    replace(
+                        machine.runtime(orchestrator=machine.engine), on_phase=tree.phase, on_progress=tree.progress
+                    ),
                     declarations,
                     workflow,
                     on_attempt=tree.attempt,
@@ -155,7 +157,7 @@ def workflow_facts(machine: Machine, workflow: WorkflowRecord) -> dict[str, Any]
                 "output": task.output,
                 "published": published(task),
             }
-            for task in machine.orchestrator.tasks(workflow=workflow.id)
+            for task in machine.engine.tasks(workflow=workflow.id)
         ],
     }
 
@@ -211,7 +213,7 @@ class _Tree:
         return self._live
 
     def drawn(self) -> RenderableType:
-        orchestrator = self._machine.orchestrator
+        orchestrator = self._machine.engine
         return tree_of(orchestrator.workflow(self._workflow.id), orchestrator.outline(self._workflow.id), self._now)
 
     def attempt(self, polled: PolledAttempt) -> None:

@@ -36,10 +36,10 @@ def workflows(
         if workflow is None:
             if cancel:
                 raise InvalidInput(message="no workflow is named to be ended", hint="write its id")
-            found = machine.orchestrator.workflows(limit=limit)
+            found = machine.engine.workflows(limit=limit)
             console.show_either(found, as_json_text=json, draw=lambda: _listed(found))
             return
-        record = machine.orchestrator.workflow(workflow)
+        record = machine.engine.workflow(workflow)
         if cancel:
             _cancel(machine, record, dry_run=dry_run)
             return
@@ -53,7 +53,7 @@ def _cancel(machine: Machine, record: WorkflowRecord, *, dry_run: bool) -> None:
     if dry_run:
         console.say(f"would end {record.name}, workflow {record.id}")
         return
-    machine.orchestrator.cancel(record.id, reason="ended by hand")
+    machine.engine.cancel(record.id, reason="ended by hand")
     console.say(f"{record.name}: TERMINATED, workflow {record.id}")
 
 
@@ -82,10 +82,10 @@ def _shown(machine: Machine, record: WorkflowRecord) -> RenderableType:
         lines.append(f"reason  {record.reason}")
     rows = [
         (task.seq, task.reference, task.iteration or "", task.retry_count, task.status, task.id, task.reason[:60])
-        for task in machine.orchestrator.tasks(workflow=record.id)
+        for task in machine.engine.tasks(workflow=record.id)
     ]
     return Group(
-        workflow_runs.tree_of(record, machine.orchestrator.outline(record.id)),
+        workflow_runs.tree_of(record, machine.engine.outline(record.id)),
         console.table(["", "task", "round", "retry", "status", "task id", "reason"], rows),
         Text("\n".join(lines)),
     )

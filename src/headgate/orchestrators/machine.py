@@ -1,4 +1,4 @@
-"""The parts of Headgate on this machine, opened from the settings: the local orchestrator, the lakes, the records."""
+"""The parts of Headgate on this machine, opened from the settings: the orchestrator, the lakes, the records."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from headgate.telemetry import NO_TRACES, SILENT, Recorder, Traces
 
 if TYPE_CHECKING:
     from headgate.graph import Graph
+    from headgate.orchestrators.conductor import ConductorOrchestrator
+    from headgate.tasks.protocols import Orchestrator
 
 
 @dataclass(frozen=True)
@@ -34,17 +36,32 @@ class Machine:
     clock: Clock = SYSTEM_CLOCK
     spark_session: Any = None
     """A SparkSession of the caller, used as it is; else one is built from the settings."""
+    domain: str | None = None
+    """The task domain at a Conductor server; None for tasks without one."""
 
     def __enter__(self) -> Machine:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in ("traces", "spark", "orchestrator", "records", "lakes"):
+        for name in ("traces", "spark", "conductor", "engine", "records", "lakes"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
 
+    @property
+    def orchestrator(self) -> Orchestrator:
+        """Who hands out work, as the settings say."""
+        return self.conductor if self.settings.orchestrator == "conductor" else self.engine
+
     @cached_property
-    def orchestrator(self) -> LocalOrchestrator:
+    def conductor(self) -> ConductorOrchestrator:
+        """The server of the settings; it is not asked anything yet."""
+        from headgate.orchestrators.conductor import open_conductor
+
+        return open_conductor(self.settings.conductor, domain=self.domain, clock=self.clock)
+
+    @cached_property
+    def engine(self) -> LocalOrchestrator:
+        """The embedded engine of this machine, whoever else hands out work."""
         return LocalOrchestrator(self.settings.state / "orchestrator.db", clock=self.clock)
 
     @cached_property
@@ -87,10 +104,15 @@ class Machine:
 
         return open_traces()
 
-    def runtime(self, *, watch: Watch = logged, recorder: Recorder = SILENT) -> Runtime:
-        """What attempts run with here; `watch` shows their transfers, `recorder` takes their metrics."""
+    def runtime(
+        self, *, orchestrator: Orchestrator | None = None, watch: Watch = logged, recorder: Recorder = SILENT
+    ) -> Runtime:
+        """What attempts run with here, that of another `orchestrator` than the settings' if one is named.
+
+        `watch` shows their transfers, `recorder` takes their metrics.
+        """
         return Runtime(
-            orchestrator=self.orchestrator,
+            orchestrator=orchestrator or self.orchestrator,
             stores={
                 "workspace": lake_opener(
                     lambda block: self.lakes.of_repository(block.repository).lake,

@@ -93,8 +93,8 @@ def killed_after_publish(project: Path) -> str:
         store = machine.lakes.store("songs")
         ref = store.lake.head("songs", "main").ref
         block = {"repository": "songs", "branch": "main", "ref_type": "commit", "ref": ref}
-        task = machine.orchestrator.submit("write", {"workspace": block, "params": {"text": "abandoned"}})
-        polled = machine.orchestrator.poll("write")
+        task = machine.engine.submit("write", {"workspace": block, "params": {"text": "abandoned"}})
+        polled = machine.engine.poll("write")
         assert polled is not None
         arm(die)
         with pytest.raises(Killed):
@@ -274,7 +274,7 @@ def test_rewind_refuses_while_an_attempt_runs_and_what_is_no_step_back(
     assert refused.code == 5
     assert "works on songs@main" in refused.err
     with Machine(load(start=project).settings) as machine:
-        machine.orchestrator.cancel(machine.orchestrator.tasks()[-1].workflow, reason="gone")
+        machine.engine.cancel(machine.engine.tasks()[-1].workflow, reason="gone")
     lake.create_branch("songs", "side", at=lake.head("songs", "main").ref)
     side = lake.commit("songs", "side", Changes(puts={"s.txt": b"s"}), message="side")
     assert "not in the history" in headgate("rewind", "songs@main", "--to", side, "--why", "x", "--yes").err
@@ -302,11 +302,11 @@ def test_gc_shows_and_reclaims_what_was_left(headgate: Run, lake: EmbeddedLake, 
     from headgate.ids import ULIDS
 
     with Machine(load(start=project).settings) as machine:
-        machine.orchestrator.submit("write", {})
-        polled = machine.orchestrator.poll("write")
+        machine.engine.submit("write", {})
+        polled = machine.engine.poll("write")
         assert polled is not None
         name = str(StagingName.of(polled, ULIDS.new()))
-        machine.orchestrator.fail(polled.id, reason="over", terminal=True)
+        machine.engine.fail(polled.id, reason="over", terminal=True)
     lake.create_branch("songs", name, at=lake.head("songs", "main").ref)
     assert f"would remove staging branch songs@{name}" in headgate("gc", "--dry-run").out
     assert [branch.name for branch in lake.branches("songs")] == [name, "main"]
@@ -347,7 +347,7 @@ def test_an_interrupted_run_ends_its_workflow_and_leaves_nothing(
     assert headgate("run", "by_hand:write", "--on", "songs@main").code == 130
     arm(None)
     with Machine(load(start=project).settings) as machine:
-        [task] = machine.orchestrator.tasks()
+        [task] = machine.engine.tasks()
     assert (task.status, task.workflow_status) == ("CANCELED", "TERMINATED")
     assert head(lake) == before
     assert [branch.name for branch in lake.branches("songs")] == ["main"]

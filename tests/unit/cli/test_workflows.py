@@ -222,12 +222,12 @@ def test_killed_again_and_again_a_workflow_publishes_each_step_once(
         assert code == -9
         kills += 1
         with Machine(load(start=project).settings) as machine:
-            args = ("run", "--resume") if machine.orchestrator.workflows() else RUN
+            args = ("run", "--resume") if machine.engine.workflows() else RUN
     assert kills > 0
     with Machine(load(start=project).settings) as machine:
-        [workflow] = machine.orchestrator.workflows()
+        [workflow] = machine.engine.workflows()
         assert workflow.status == "COMPLETED"
-        accepted = [task for task in machine.orchestrator.tasks(workflow=workflow.id) if task.status == "COMPLETED"]
+        accepted = [task for task in machine.engine.tasks(workflow=workflow.id) if task.status == "COMPLETED"]
         refs = [task.output["workspace"]["ref"] for task in accepted if task.output and "workspace" in task.output]
     history = [commit.ref for commit in lake.log("songs", lake.head("songs", "main").ref)]
     assert history[:3] == list(reversed(refs))

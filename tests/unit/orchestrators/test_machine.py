@@ -57,11 +57,11 @@ def test_how_long_an_unknown_branch_is_left_alone_is_a_setting(machine: Any, tmp
     with EmbeddedLake(tmp_path / ".headgate/lake", create=True) as lake:
         ref = lake.create_repository("songs")
         here = machine()
-        here.orchestrator.submit("t", {})
-        polled = here.orchestrator.poll("t")
+        here.engine.submit("t", {})
+        polled = here.engine.poll("t")
         # The execution id holds its time: this one is of the year 2016.
         lake.create_branch("songs", str(StagingName.of(polled, "01AN4Z07BY79KA1307SR9X4MV3")), at=ref)
-        with here.orchestrator._db.write() as rows:
+        with here.engine._db.write() as rows:
             rows.execute("DELETE FROM tasks")
         assert len(here.collect_garbage(dry_run=True).removed) == 1
         patient = machine(gc_unknown_after_hours="1000000")
