@@ -6,6 +6,8 @@ server itself, as the description of a workflow definition, the one thing there 
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from headgate.errors import AlreadyExists, InvalidInput, NotFound
 from headgate.ids import IdSource
 from headgate.orchestrators.conductor.client import Client
@@ -16,11 +18,10 @@ VERSION = 1
 
 def server_id(client: Client, ids: IdSource) -> str:
     """The server's name: the one it has, or one it is given now. Two who give one at a time read the same."""
-    try:
+    with suppress(NotFound):
         return _known(client)
-    except NotFound:
-        pass
-    try:
+    # Where somebody is faster, theirs is the name.
+    with suppress(AlreadyExists):
         client.call(
             *("POST", "metadata", "workflow"),
             payload=_definition(f"conductor-{ids.new()}"),
@@ -28,8 +29,6 @@ def server_id(client: Client, ids: IdSource) -> str:
             kind="workflow definition",
             name=DEFINITION,
         )
-    except AlreadyExists:
-        pass  # somebody was faster, and theirs is the name
     return _known(client)
 
 
