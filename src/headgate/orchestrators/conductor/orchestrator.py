@@ -78,6 +78,7 @@ class ConductorOrchestrator:
         return AttemptSnapshot(id=_identity(task, self.id), status=str(task["status"]), output=_output(task))
 
     def fate(self, workflow: str, task_id: str, *, store: str) -> TaskFate:
+        task: dict[str, Any] | None
         try:
             task = self._task(task_id)
         except NotFound:
