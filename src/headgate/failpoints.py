@@ -31,6 +31,7 @@ class Failpoint(StrEnum):
     DISK_CHANGED = "disk.after_one_change_before_the_next"
     GRAPH_STAGED = "graph.after_stage_before_sidecar"
     GRAPH_SIDECAR_CREATED = "graph.after_sidecar_before_commit"
+    GRAPH_FORKED = "graph.after_fork_before_commit"
     GRAPH_BETWEEN_TABLES = "graph.between_table_commits"
     GRAPH_TABLES_COMMITTED = "graph.after_table_commits_before_publish"
     GRAPH_PUBLISHED = "graph.after_publish_before_sidecar_deleted"

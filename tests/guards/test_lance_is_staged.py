@@ -19,9 +19,10 @@ COMMITTING = {
 ALLOWED = {
     ("graph/manifest/table.py", "merge_insert"): "the one compare-and-swap: only the inline form is one",
     ("graph/manifest/table.py", "cleanup_old_versions"): "below a barrier of the manifest's own table",
+    ("graph/storage/forks.py", "create_branch"): "a fork that nothing shows before its pin is published",
     ("graph/storage/scratch.py", "shallow_clone"): "a scratch table of one transaction, in a folder of its own",
 }
-WRITES = {"graph/storage/tables.py", "graph/manifest/table.py", "graph/manifest/history.py"}
+WRITES = {"graph/storage/tables.py", "graph/storage/forks.py", "graph/manifest/table.py", "graph/manifest/history.py"}
 """Where `LanceDataset.commit` and `write_fragments` may be called: what stages, and what keeps the manifest."""
 
 

@@ -9,6 +9,7 @@ from headgate.attempts.judging import fenced
 from headgate.attempts.stores import AttemptStore, StoreOpener, StoreRequest
 from headgate.errors import Conflict, InvalidInput, OutcomeUnknown
 from headgate.graph.graph import Graph
+from headgate.graph.recovery.writers import Writer
 from headgate.graph.write.prepare import check_pending
 from headgate.graph.write.prepared import WriteRequest
 from headgate.graph.write.task import Judged, changed_tables, judged_head, publish_changes, publish_instead
@@ -64,7 +65,7 @@ class GraphAttemptStore:
         self._transaction = Transaction(
             self._graph.store,
             base,
-            WriteRequest(branch=self._block.branch),
+            WriteRequest(writer=Writer.TASK, branch=self._block.branch),
             types=tuple(self._spec.types) or None,
             writable=not self._spec.read_only,
         )
@@ -111,12 +112,11 @@ class GraphAttemptStore:
         assert self._judged is not None
         request = WriteRequest(
             branch=self._block.branch,
-            writer="task",
+            writer=Writer.TASK,
             actor=f"task:{self._request.declaration.name}",
             message=self._message(),
             publish_id=str(metadata.publish_id),
             metadata=metadata.to_map(),
-            task=True,
             replaces="" if decision.move is Move.MERGE else str(self._judged.head.ref),
             onto="" if decision.move is Move.MERGE else self._block.ref,
         )

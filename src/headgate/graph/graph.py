@@ -22,6 +22,7 @@ from headgate.graph.manifest.travel import ancestors, commit_at, commit_at_time,
 from headgate.graph.read.result import QueryResult
 from headgate.graph.read.snapshot import Snapshot
 from headgate.graph.recovery.heal import heal
+from headgate.graph.recovery.writers import Writer
 from headgate.graph.schema.model import Schema
 from headgate.graph.storage import Location
 from headgate.graph.store import GraphStore, Patience
@@ -150,7 +151,7 @@ class Graph:
         self._check_writable()
         request = WriteRequest(
             branch=branch,
-            writer="mutate",
+            writer=Writer.MUTATE,
             actor=actor,
             message=message,
             publish_id=publish_id,
@@ -214,7 +215,7 @@ class Graph:
         """Load rows from files or Arrow as one commit; with one bad row nothing is loaded and every one is named."""
         self._check_writable()
         request = WriteRequest(
-            branch=branch, writer="load", actor=actor, message=message, publish_id=publish_id, if_commit=if_commit
+            branch=branch, writer=Writer.LOAD, actor=actor, message=message, publish_id=publish_id, if_commit=if_commit
         )
         chosen = _load_mode(mode)
         loaded = load(self._store, sources, mode=chosen, request=request, type_name=type_name, rejects=rejects)
@@ -242,7 +243,7 @@ class Graph:
         self._check_writable()
         request = WriteRequest(
             branch=branch,
-            writer="transaction",
+            writer=Writer.TRANSACTION,
             actor=actor,
             message=message,
             publish_id=publish_id,

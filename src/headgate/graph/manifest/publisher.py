@@ -68,6 +68,8 @@ class Publication:
     removed: tuple[str, ...] = ()
     tables: tuple[TableRow, ...] = ()
     schema: SchemaRow | None = None
+    merged_parent: str = ""
+    """The commit of another branch that this one brings in."""
     audit: Audit | None = None
     replaces: str = ""
     """A commit that is marked as superseded: this one's parent is `onto` instead."""
@@ -228,6 +230,7 @@ def candidate(state: ManifestState, publication: Publication, *, created_at: str
             order=order,
             id=publication.commit,
             parent=head.commit,
+            merged_parent=publication.merged_parent,
             writer=publication.writer,
             actor=publication.actor,
             message=publication.message,

@@ -1,5 +1,5 @@
 """What becomes of a write that did not end: sidecars, their classification, roll forward, roll back.
 
-`sidecar` is the record and the branch's lock, `owner` says whose it is, `classify` decides, `roll` acts, `heal` finds
-the ones that need it.
+`writers` names every kind of write, `sidecar` is the record and the branch's lock, `owner` says whose it is, `classify`
+decides, `roll` acts, `heal` finds the ones that need it.
 """

@@ -29,13 +29,13 @@ class Resolution(StrEnum):
 
 @dataclass(frozen=True)
 class Observed:
-    """One table of an operation: the operation's expectation, the branch's pin, and the table's newest version."""
+    """One table of an operation: the version it expects, the branch's pin, and the table's newest version."""
 
     expected: int
-    uuid: str
     pin: int
     newest: int
-    newest_uuid: str | None
+    ours: bool
+    """Whether the newest version bears the operation's mark."""
 
 
 def movement_of(seen: Observed) -> Movement:
@@ -46,28 +46,28 @@ def movement_of(seen: Observed) -> Movement:
         return Movement.NO_MOVEMENT
     if seen.newest > seen.pin + 1:
         return Movement.UNEXPECTED_MULTISTEP
-    ours = seen.pin == seen.expected and seen.newest_uuid == seen.uuid
+    ours = seen.pin == seen.expected and seen.ours
     return Movement.ROLLED_PAST_EXPECTED if ours else Movement.UNEXPECTED_AT_P1
 
 
 def movement_of_all(tables: Sequence[Movement]) -> Movement:
-    """The class of a whole operation: the worst of its tables."""
+    """The class of a whole operation: the worst of its tables. One without tables is all there from the start."""
     present = set(tables)
     for worst in (Movement.INVARIANT_VIOLATION, Movement.UNEXPECTED_MULTISTEP, Movement.UNEXPECTED_AT_P1):
         if worst in present:
             return worst
-    if present == {Movement.ROLLED_PAST_EXPECTED}:
+    if present <= {Movement.ROLLED_PAST_EXPECTED}:
         return Movement.ROLLED_PAST_EXPECTED
     if Movement.ROLLED_PAST_EXPECTED in present:
         return Movement.INCOMPLETE_PHASE_B
     return Movement.NO_MOVEMENT
 
 
-def resolve(tables: Sequence[Movement], *, conditions_hold: bool, task: bool) -> Resolution:
-    """What to do about an operation that is not settled."""
+def resolve(tables: Sequence[Movement], *, conditions_hold: bool, only_back: bool) -> Resolution:
+    """What to do about an operation that is not settled; `only_back` for one that is never rolled forward."""
     overall = movement_of_all(tables)
     if overall is Movement.INVARIANT_VIOLATION:
         return Resolution.ABORT
-    if overall is Movement.ROLLED_PAST_EXPECTED and conditions_hold and not task:
+    if overall is Movement.ROLLED_PAST_EXPECTED and conditions_hold and not only_back:
         return Resolution.ROLL_FORWARD
     return Resolution.ROLL_BACK

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from headgate.errors import Conflict, Contention, OutcomeUnknown, StoreDamaged
 from headgate.graph.manifest.publisher import check_expectations, in_lineage
+from headgate.graph.manifest.rows import Pin
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.recovery.classify import Movement, Observed, Resolution, movement_of, resolve
 from headgate.graph.recovery.owner import is_gone
 from headgate.graph.recovery.roll import publish_roll_back, publish_roll_forward, restore_tables
-from headgate.graph.recovery.sidecar import FoundSidecar, Sidecar
+from headgate.graph.recovery.sidecar import FoundSidecar, PlannedTable, Sidecar
 from headgate.graph.store import GraphStore
 
 _ROUNDS = 20
@@ -54,7 +55,9 @@ def recover(store: GraphStore, sidecar: Sidecar) -> None:
         if is_settled(store, state, sidecar):
             return
         movements = _movements(store, state, sidecar)
-        chosen = resolve(list(movements.values()), conditions_hold=_conditions_hold(state, sidecar), task=sidecar.task)
+        chosen = resolve(
+            list(movements.values()), conditions_hold=_conditions_hold(state, sidecar), only_back=sidecar.only_back
+        )
         if chosen is Resolution.ABORT:
             raise _violation(sidecar, movements)
         try:
@@ -78,12 +81,20 @@ def _movements(store: GraphStore, state: ManifestState, sidecar: Sidecar) -> dic
     pins = state.pins(sidecar.branch)
     out = {}
     for planned in sidecar.tables:
-        pin = pins.get(planned.table)
-        at = pin.version if pin else planned.expected
-        newest = store.tables.head_version(planned.path, planned.fork)
-        uuid = store.tables.transaction_uuid(planned.path, newest, planned.fork) if newest > at else None
-        out[planned.table] = movement_of(Observed(planned.expected, planned.uuid, at, newest, uuid))
+        out[planned.table] = movement_of(_observed(store, planned, pins.get(planned.table)))
     return out
+
+
+def _observed(store: GraphStore, planned: PlannedTable, pin: Pin | None) -> Observed:
+    if planned.new_fork:
+        before = planned.planned - 1
+        newest = store.tables.find_head_version(planned.path, planned.new_fork) or before
+        expected = pinned = before
+    else:
+        expected, pinned = planned.expected, pin.version if pin else planned.expected
+        newest = store.tables.head_version(planned.path, planned.fork)
+    ours = newest == pinned + 1 and store.tables.is_made_by(planned.path, newest, planned.lands_on, planned.mark)
+    return Observed(expected=expected, pin=pinned, newest=newest, ours=ours)
 
 
 def _conditions_hold(state: ManifestState, sidecar: Sidecar) -> bool:

@@ -6,7 +6,7 @@ operation names, moved or not: the restore is a barrier that a writer still aliv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from headgate.errors import Contention
@@ -14,8 +14,8 @@ from headgate.graph.manifest.publisher import Publication, Published, TableAt, p
 from headgate.graph.manifest.rows import Audit
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.recovery.classify import Movement
-from headgate.graph.recovery.sidecar import Sidecar
-from headgate.graph.storage import CommitRefused, CommitUnknown
+from headgate.graph.recovery.sidecar import PlannedTable, Sidecar
+from headgate.graph.storage import CommitRefused, CommitUnknown, ForkHalfMade
 from headgate.graph.store import GraphStore
 
 ACTOR = "headgate:recovery"
@@ -29,8 +29,40 @@ def restore_tables(store: GraphStore, sidecar: Sidecar, state: ManifestState) ->
     for planned in sidecar.tables:
         pin = pins.get(planned.table)
         at = TableAt(pin.version, pin.fork, pin.rows) if pin else TableAt(planned.expected, planned.fork)
-        restored[planned.table] = replace(at, version=restore_to(store, planned.path, at))
+        if planned.new_fork and planned.origin is None:
+            restored[planned.table] = _fork_restored(store, planned, at)
+        else:
+            restored[planned.table] = replace(at, version=restore_to(store, planned.path, at))
     return restored
+
+
+def _fork_restored(store: GraphStore, planned: PlannedTable, at: TableAt) -> TableAt:
+    """The operation's own fork, showing what it was to be made from.
+
+    The table it was to be made from belongs to another branch and is left alone; that the pin moves to the fork is
+    what a writer still alive cannot pass. The fork is named by the sidecar, so that cleanup leaves it.
+    """
+    source = store.tables.open(planned.path, at.version, at.fork)
+    for name in fork_names(planned.new_fork):
+        try:
+            made = store.tables.fork(source, name)
+        except ForkHalfMade:
+            continue
+        return TableAt(restore_to(store, planned.path, TableAt(made.version, name)), name, at.rows)
+    raise Contention(message=f"table {planned.path} could not be forked", tries=_RESTORES)
+
+
+def fork_names(name: str) -> Iterator[str]:
+    """The names that belong to a fork named in a sidecar: those after the first are for makers that died half way."""
+    yield name
+    for number in range(2, _RESTORES):
+        yield f"{name}-{number}"
+
+
+def undo_tables(store: GraphStore, sidecar: Sidecar, state: ManifestState) -> None:
+    """Bring back what a lost write has moved. Its forks are nobody's: cleanup removes them."""
+    moved = [planned for planned in sidecar.tables if not planned.new_fork]
+    restore_tables(store, replace(sidecar, tables=tuple(moved)), state)
 
 
 def restore_to(store: GraphStore, path: str, at: TableAt) -> int:
@@ -79,7 +111,7 @@ def publish_roll_back(
 def publish_roll_forward(store: GraphStore, sidecar: Sidecar, movements: Mapping[str, Movement]) -> Published:
     """The same publish the writer would have made, with the same commit id, plus the audit row."""
     landed = {planned.table: planned.planned for planned in sidecar.tables}
-    pins = {planned.table: TableAt(planned.planned, planned.fork) for planned in sidecar.tables}
+    pins = {planned.table: TableAt(planned.planned, planned.lands_on) for planned in sidecar.tables}
     forward = sidecar.publication(landed)
     audit = _audit(sidecar, sidecar.operation, "roll_forward", pins, movements)
     return publish(store.manifest, replace(forward, audit=audit), clock=store.clock)

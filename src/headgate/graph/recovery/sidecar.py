@@ -18,6 +18,8 @@ from headgate.errors import HeadgateError, RecoveryRequired
 from headgate.graph.manifest.publisher import Publication, TableAt
 from headgate.graph.manifest.rows import HeadMark, SchemaRow, TableRow
 from headgate.graph.recovery.owner import Owner
+from headgate.graph.recovery.writers import Writer
+from headgate.graph.storage.changes import Mark
 from headgate.graph.storage.objects import SmallObjects
 
 _log = logging.getLogger(__name__)
@@ -33,12 +35,35 @@ class PlannedTable:
     path: str
     expected: int
     uuid: str
+    """Of its transaction; empty where Lance makes it up, or the table is only restored."""
     rows: int
     fork: str = ""
+    adds: tuple[str, ...] = ()
+    """What it adds, where no uuid of ours goes into its commit: index segments, data files."""
+    new_fork: str = ""
+    """The fork that is made for it after this record exists, and that it lands on."""
+    origin: TableAt | None = None
+    """What the new fork is made from, where that is not what the branch shows."""
 
     @property
     def planned(self) -> int:
-        return self.expected + 1
+        return (self.origin.version if self.origin else self.expected) + 1
+
+    @property
+    def mark(self) -> Mark:
+        return Mark(self.uuid, self.adds)
+
+    @property
+    def lands_on(self) -> str:
+        """The fork whose history holds the change once it has landed."""
+        return self.new_fork or self.fork
+
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any]) -> PlannedTable:
+        known = {key: value for key, value in told.items() if key in cls.__dataclass_fields__}
+        known["adds"] = tuple(known.get("adds", ()))
+        known["origin"] = TableAt(**known["origin"]) if known.get("origin") else None
+        return cls(**known)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,13 +81,16 @@ class Sidecar:
     publish_id: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     content: bool = True
-    task: bool = False
-    """A task attempt's: only ever rolled back, since the retry decides."""
     if_head: bool = False
     expected_schema: int | None = None
     tables: tuple[PlannedTable, ...] = ()
     reads: Mapping[str, TableAt] = field(default_factory=dict)
     new_tables: tuple[TableRow, ...] = ()
+    shown: Mapping[str, TableAt] = field(default_factory=dict)
+    """Pins it sets without a change to the table: of new tables, of what another branch made."""
+    removed: tuple[str, ...] = ()
+    """Tables that the branch no longer shows."""
+    merged_parent: str = ""
     schema: SchemaRow | None = None
     replaces: str = ""
     onto: str = ""
@@ -70,6 +98,11 @@ class Sidecar:
     turn: int = 0
     """Goes up where the store says that a name is taken and shows nothing under it."""
     format: int = FORMAT
+
+    @property
+    def only_back(self) -> bool:
+        """A task attempt's is never rolled forward."""
+        return self.writer == Writer.TASK
 
     @property
     def name(self) -> str:
@@ -96,8 +129,13 @@ class Sidecar:
             expected=self.expected,
             expected_schema=self.expected_schema,
             if_head=self.if_head,
-            pins={at.table: TableAt(landed[at.table], at.fork, at.rows) for at in self.tables},
+            pins={
+                **self.shown,
+                **{at.table: TableAt(landed[at.table], at.lands_on, at.rows) for at in self.tables},
+            },
+            removed=self.removed,
             tables=self.new_tables,
+            merged_parent=self.merged_parent,
             schema=self.schema,
             replaces=self.replaces,
             onto=self.onto,
@@ -119,8 +157,10 @@ class Sidecar:
             known = {key: value for key, value in found.items() if key in cls.__dataclass_fields__}
             known["base"] = HeadMark(**known["base"])
             known["owner"] = Owner(**known.get("owner", {}))
-            known["tables"] = tuple(PlannedTable(**at) for at in known.get("tables", ()))
-            known["reads"] = {key: TableAt(**at) for key, at in known.get("reads", {}).items()}
+            known["tables"] = tuple(PlannedTable.from_dict(at) for at in known.get("tables", ()))
+            for pins in ("reads", "shown"):
+                known[pins] = {key: TableAt(**at) for key, at in known.get(pins, {}).items()}
+            known["removed"] = tuple(known.get("removed", ()))
             known["new_tables"] = tuple(TableRow(**row) for row in known.get("new_tables", ()))
             known["schema"] = SchemaRow(**known["schema"]) if known.get("schema") else None
             return cls(**known)

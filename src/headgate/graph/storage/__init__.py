@@ -1,10 +1,12 @@
 """Where a graph's bytes are: tables that only change by staged transactions, and small objects created once.
 
 `location` reads the address, `objects` keeps sidecars, `tables` stages and commits, `changes` is what is staged,
-`lookup` finds rows by id, `lance_errors` gives Lance's messages a meaning. No other folder imports Lance to write.
+`forks` gives a table a history of its own for a branch, `lookup` finds rows by id, `lance_errors` gives Lance's messages a
+meaning. No other folder imports Lance to write.
 """
 
-from headgate.graph.storage.changes import Part, Staged
+from headgate.graph.storage.changes import Mark, Part, Staged
+from headgate.graph.storage.forks import ForkHalfMade
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import SmallObjects, StoredObject, open_objects
 from headgate.graph.storage.tables import CommitRefused, CommitUnknown, TableSnapshot, TableStore
@@ -12,7 +14,9 @@ from headgate.graph.storage.tables import CommitRefused, CommitUnknown, TableSna
 __all__ = [
     "CommitRefused",
     "CommitUnknown",
+    "ForkHalfMade",
     "Location",
+    "Mark",
     "Part",
     "SmallObjects",
     "Staged",

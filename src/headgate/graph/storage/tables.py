@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
@@ -20,7 +20,8 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
-from headgate.graph.storage.changes import Part, Staged
+from headgate.graph.storage.changes import Mark, Part, Staged
+from headgate.graph.storage.forks import ForkHalfMade, make_fork, rebased
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import open_objects
@@ -103,6 +104,28 @@ class TableStore:
             raise as_error(error, doing=f"read the history of table {path}") from error
         return None if made_by is None else str(made_by.uuid)
 
+    def is_made_by(self, path: str, version: int, fork: str, mark: Mark) -> bool:
+        """Whether a version is there and is the work of the change with this mark."""
+        if mark.uuid:
+            return self.transaction_uuid(path, version, fork) == mark.uuid
+        if not mark.adds:
+            return False
+        try:
+            return set(mark.adds) <= _names_in(self._dataset(path, version, fork))
+        except Exception as error:
+            if classify(error) is LanceProblem.MISSING:
+                return False
+            raise as_error(error, doing=f"read the history of table {path}") from error
+
+    def find_head_version(self, path: str, fork: str = "") -> int | None:
+        """The newest version of a fork; None if the fork has not been made."""
+        try:
+            return int(self._dataset(path, None, fork).version)
+        except Exception as error:
+            if fork and classify(error) in (LanceProblem.MISSING, LanceProblem.LOST_FILE):
+                return None
+            raise as_error(error, doing=f"open table {path}") from error
+
     # -------- staging
 
     def create(self, path: str, schema: pa.Schema) -> int:
@@ -157,7 +180,7 @@ class TableStore:
             operation = LanceOperation.Update(
                 removed_fragment_ids=dropped, updated_fragments=updated, new_fragments=new
             )
-        return Staged(str(uuid4()), at.version, rows, operation)
+        return _staged(at, rows, operation)
 
     def stage_overwrite(self, at: TableSnapshot, *, add: pa.Table | None = None, parts: Sequence[Part] = ()) -> Staged:
         """Replace every row, by none if there are none."""
@@ -167,7 +190,7 @@ class TableStore:
             operation = LanceOperation.Overwrite(at.dataset.schema, new)
         except Exception as error:
             raise as_error(error, doing=f"stage an overwrite of table {at.path}") from error
-        return Staged(str(uuid4()), at.version, _count(new), operation)
+        return _staged(at, _count(new), operation)
 
     def stage_indices(self, at: TableSnapshot, columns: Sequence[str]) -> Staged | None:
         """Ordered indices over the present rows of columns that have none; None if there is nothing to index."""
@@ -183,7 +206,7 @@ class TableStore:
             operation = LanceOperation.CreateIndex(new_indices=indices, removed_indices=[])
         except Exception as error:
             raise as_error(error, doing=f"index {', '.join(missing)} of table {at.path}") from error
-        return Staged(str(uuid4()), at.version, at.rows, operation)
+        return _staged(at, at.rows, operation)
 
     def indexed_columns(self, at: TableSnapshot) -> set[str]:
         return {name for index in at.dataset.describe_indices() for name in index.field_names}
@@ -198,19 +221,34 @@ class TableStore:
 
     def commit(self, at: TableSnapshot, staged: Staged) -> int:
         """Commit once; the version it became, which may lie above `read_version + 1` if others were there."""
+        if callable(staged.operation):
+            operation = staged.operation
+            return self._commit(at, lambda: operation(self._dataset(at.path, staged.read_version, at.fork)))
+        moved = staged.operation if at.fork == staged.fork else rebased(staged.operation, at.dataset, staged.fork)
         transaction = Transaction(
-            read_version=staged.read_version, operation=staged.operation, uuid=staged.uuid, transaction_properties={}
+            read_version=staged.read_version, operation=moved, uuid=staged.mark.uuid, transaction_properties={}
         )
-        return self._commit(at, transaction)
+        return self._commit(at, lambda: LanceDataset.commit(at.dataset, transaction, max_retries=0))
 
     def restore(self, at: TableSnapshot) -> int:
         """Make this version's content the newest again. Every transaction staged before is refused from then on."""
-        operation = LanceOperation.Restore(at.version)
-        return self._commit(at, Transaction(read_version=at.version, operation=operation))
+        transaction = Transaction(read_version=at.version, operation=LanceOperation.Restore(at.version))
+        return self._commit(at, lambda: LanceDataset.commit(at.dataset, transaction, max_retries=0))
 
-    def _commit(self, at: TableSnapshot, transaction: Transaction) -> int:
+    def fork(self, at: TableSnapshot, name: str) -> TableSnapshot:
+        """The fork of this name, which starts as this version; made now, or found as somebody else made it."""
         try:
-            dataset = LanceDataset.commit(at.dataset, transaction, max_retries=0)
+            source = self._dataset(at.path, at.version, at.fork)
+            made = make_fork(source, name, self._objects, at.path, lambda: self._dataset(at.path, at.version, name))
+        except ForkHalfMade:
+            raise
+        except Exception as error:
+            raise as_error(error, doing=f"fork table {at.path}") from error
+        return self._keep(at.path, name, made)
+
+    def _commit(self, at: TableSnapshot, commit: Callable[[], LanceDataset]) -> int:
+        try:
+            dataset = commit()
         except Exception as error:
             match classify(error):
                 case LanceProblem.CONTENTION:
@@ -260,6 +298,16 @@ def _write(at: TableSnapshot, *rows: pa.Table | pa.RecordBatchReader) -> list[An
         for source in [*sources, *readers]
         for fragment in write_fragments(source, at.dataset, schema=schema, mode="append")
     ]
+
+
+def _staged(at: TableSnapshot, rows: int, operation: Any) -> Staged:
+    return Staged(Mark(uuid=str(uuid4())), at.version, rows, operation, at.fork)
+
+
+def _names_in(dataset: LanceDataset) -> set[str]:
+    """The data files and the index segments of a version."""
+    files = {str(file.path) for fragment in dataset.get_fragments() for file in fragment.metadata.files}
+    return files | {str(segment.uuid) for index in dataset.describe_indices() for segment in index.segments}
 
 
 def _count(fragments: Iterable[Any]) -> int:

@@ -13,8 +13,9 @@ from headgate.graph.manifest.state import ManifestState
 from headgate.graph.read.source import TableVersion
 from headgate.graph.schema.model import Schema, TableType
 from headgate.graph.schema.serial import schema_from_json
-from headgate.graph.storage import TableSnapshot
+from headgate.graph.storage import Staged, TableSnapshot
 from headgate.graph.store import GraphStore
+from headgate.graph.write.prepared import TableChange
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -66,6 +67,12 @@ class Base:
         self.type(name)
         row, pin = self.tables[name]
         return self.store.tables.open(row.path, pin.version, pin.fork)
+
+    def change(self, name: str, at: TableSnapshot, staged: Staged | None) -> TableChange:
+        """A change to a type's table, on a fork of its own if the branch only inherits what it shows."""
+        row, pin = self.tables[name]
+        inherited = pin.branch != self.branch
+        return TableChange(row.table, at, staged, new_fork=self.store.ids.new().lower() if inherited else "")
 
     def table_key(self, name: str) -> str:
         return self.tables[name][0].table

@@ -8,6 +8,18 @@
 Before A nothing is visible and nothing needs undoing. After A the write ends in one of four ways: published; a
 Conflict that was read in the manifest, with its effects undone; given up, with its own roll back published; or
 OutcomeUnknown, with the sidecar left to recovery.
+
+Every writer goes through `write`. It names its kind (`Writer`), and gives a function that, from the manifest's state,
+stages one change per table and says what the publish sets and rests on (`Prepared`):
+
+- a change is `Base.change(type, at, staged)`, which adds a fork where the branch only inherits the table. Forks are
+  made in phase B and named in the sidecar; nobody else makes them;
+- a change that Lance commits under a uuid of its own (index segments, compaction) is a `Staged` whose `operation` is a
+  function and whose `Mark` names the segments or data files it adds: that is how it is known after a crash;
+- schema rows, new tables, tombstones, pins without a change and the merged parent are fields of `Prepared`: they ride
+  in the same publish, by the writer or by recovery.
+
+The function may be called again if the write is `insert_only` and lost a race before any effect.
 """
 
 from __future__ import annotations
@@ -34,15 +46,14 @@ from headgate.graph.manifest.travel import commit_at
 from headgate.graph.manifest.upkeep import keep_compact
 from headgate.graph.recovery.heal import heal
 from headgate.graph.recovery.owner import at_work, this_process
-from headgate.graph.recovery.roll import publish_roll_back, restore_tables, restore_to
+from headgate.graph.recovery.roll import publish_roll_back, restore_tables, undo_tables
 from headgate.graph.recovery.sidecar import PlannedTable, Sidecar
-from headgate.graph.storage import CommitRefused, CommitUnknown
 from headgate.graph.store import GraphStore
-from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
+from headgate.graph.write.land import land
+from headgate.graph.write.prepared import Prepared, WriteRequest
 
 PREPARED_AGAIN = 20
 """How often an insert-only write that lost a race before any effect is prepared anew."""
-_LANDINGS = 20
 _UNSEEN = 3
 """How often a name is found taken by nothing before the next one is tried. The lock is manners, not safety."""
 
@@ -149,7 +160,6 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
         publish_id=request.publish_id,
         metadata=dict(request.metadata),
         content=prepared.content,
-        task=request.task,
         if_head=bool(request.if_commit or request.only_head),
         expected_schema=prepared.schema_order,
         tables=tuple(
@@ -158,13 +168,19 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
                 path=change.at.path,
                 fork=change.expected.fork,
                 expected=change.expected.version,
-                uuid=change.staged.uuid if change.staged else "",
+                uuid=change.staged.mark.uuid if change.staged else "",
+                adds=change.staged.mark.adds if change.staged else (),
                 rows=change.rows,
+                new_fork=change.new_fork,
+                origin=TableAt(change.at.version, change.at.fork) if change.new_fork and change.pin else None,
             )
             for change in prepared.changes
         ),
         reads=prepared.reads,
         new_tables=prepared.new_tables,
+        shown=dict(prepared.shown),
+        removed=prepared.removed,
+        merged_parent=prepared.merged_parent,
         schema=prepared.schema,
         replaces=request.replaces,
         onto=request.onto,
@@ -222,37 +238,9 @@ def _publish(store: GraphStore, sidecar: Sidecar, landed: dict[str, int], waitin
         return published
 
 
-def land(store: GraphStore, change: TableChange) -> int:
-    """Commit a table's transaction right above its pin's content; the version it became.
-
-    Only the holder of the branch's lock may do this: whatever lies above the pin is residue of writers that were
-    never published, and is restored away.
-    """
-    at, staged = change.at, change.staged
-    if staged is None or change.pin is not None:
-        restored = restore_to(store, at.path, TableAt(at.version, at.fork))
-        if staged is None:
-            return restored
-        at, staged = store.tables.open(at.path, restored, at.fork), staged.retargeted(restored)
-    for _ in range(_LANDINGS):
-        wanted = staged.read_version + 1
-        try:
-            landed = store.tables.commit(at, staged) == wanted
-        except CommitRefused:
-            landed = False
-        except CommitUnknown:
-            landed = store.tables.transaction_uuid(at.path, wanted, at.fork) == staged.uuid
-        if landed:
-            return wanted
-        restored = restore_to(store, change.at.path, TableAt(change.at.version, change.at.fork))
-        at = store.tables.open(change.at.path, restored, change.at.fork)
-        staged = staged.retargeted(restored)
-    raise Contention(message=f"table {change.at.path} kept moving under its branch's lock", tries=_LANDINGS)
-
-
 def _undo(store: GraphStore, sidecar: Sidecar) -> None:
     """Take a lost write's effects back, to the pins that won, and release the lock."""
-    restore_tables(store, sidecar, store.manifest.state())
+    undo_tables(store, sidecar, store.manifest.state())
     store.sidecars.delete(sidecar)
 
 

@@ -10,7 +10,7 @@ from headgate.graph.storage.lookup import ADDRESS
 from headgate.graph.write.base import Base
 from headgate.graph.write.evaluate import Delta, Evaluation, Rejection, evaluate
 from headgate.graph.write.pending import Pending
-from headgate.graph.write.prepared import Prepared, TableChange
+from headgate.graph.write.prepared import Prepared
 
 _TOLD = 100
 """Rejected rows that an error lists one by one."""
@@ -54,7 +54,7 @@ def prepared(
         return None
     read = evaluation.reads | (deltas.keys() - staged.keys())
     return Prepared(
-        changes=tuple(TableChange(base.table_key(name), deltas[name].at, change) for name, change in staged.items()),
+        changes=tuple(base.change(name, deltas[name].at, change) for name, change in staged.items()),
         reads={base.table_key(name): base.pinned(name) for name in sorted(read)},
         schema_order=base.schema_order,
         insert_only=insert_only,

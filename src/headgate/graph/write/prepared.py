@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from headgate.graph.manifest.publisher import TableAt
 from headgate.graph.manifest.rows import HeadMark, SchemaRow, TableRow
 from headgate.graph.manifest.state import ManifestState
+from headgate.graph.recovery.writers import Writer
 from headgate.graph.storage import Staged, TableSnapshot
 
 
@@ -15,16 +16,14 @@ from headgate.graph.storage import Staged, TableSnapshot
 class WriteRequest:
     """What a caller says about a write, besides its changes."""
 
+    writer: Writer
     branch: str = "main"
-    writer: str = "mutate"
     actor: str = ""
     message: str = ""
     publish_id: str = ""
     if_commit: str = ""
     """The head this write is conditional on; empty if it is not."""
     metadata: Mapping[str, str] = field(default_factory=dict)
-    task: bool = False
-    """A task attempt's: recovery only rolls it back."""
     only_head: HeadMark | None = None
     """The head, by commit and order, that this write is conditional on."""
     replaces: str = ""
@@ -36,7 +35,7 @@ class WriteRequest:
 
 @dataclass(frozen=True)
 class TableChange:
-    """One table's transaction, and the version it was staged on."""
+    """One table's change, and the version it was staged on. `Base.change` makes one."""
 
     table: str
     at: TableSnapshot
@@ -44,6 +43,8 @@ class TableChange:
     """None where the table is only brought back to `at`."""
     pin: TableAt | None = None
     """What the branch shows, where that is not `at`: the content of `at` is then restored first."""
+    new_fork: str = ""
+    """The fork of `at` that is made for it after the sidecar exists: a name nobody has used."""
 
     @property
     def expected(self) -> TableAt:
@@ -56,6 +57,8 @@ class TableChange:
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
+    """All that one publish sets and rests on. What it sets rides in the same publish, or nothing does."""
+
     changes: tuple[TableChange, ...]
     reads: Mapping[str, TableAt] = field(default_factory=dict)
     """The tables that validation read besides those it changes."""
@@ -64,7 +67,13 @@ class Prepared:
     """It rests on no row it has seen: it may be prepared again on a newer state."""
     content: bool = True
     new_tables: tuple[TableRow, ...] = ()
+    """Tables that were created for this write in folders of their own; `shown` says at which version."""
+    shown: Mapping[str, TableAt] = field(default_factory=dict)
+    """Pins to set without a change to the table."""
+    removed: tuple[str, ...] = ()
+    """Tables that the branch no longer shows."""
     schema: SchemaRow | None = None
+    merged_parent: str = ""
 
     @property
     def expected(self) -> dict[str, TableAt]:

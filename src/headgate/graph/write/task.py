@@ -128,7 +128,7 @@ def publish_instead(
             changes.setdefault(table, TableChange(table, back.snapshot(names[table]), None))
         pins = {table: there.pinned(names[table]) for table in {*changes, *(made.reads if made else ())}}
         return Prepared(
-            changes=tuple(_on_pin(change, pins[table]) for table, change in sorted(changes.items())),
+            changes=tuple(_on_pin(store, change, pins[table]) for table, change in sorted(changes.items())),
             reads={table: pins[table] for table in (made.reads if made else ()) if table not in changes},
             schema_order=there.schema_order,
         )
@@ -136,10 +136,14 @@ def publish_instead(
     return write(store, conditional, prepare, timeout=timeout)
 
 
-def _on_pin(change: TableChange, pin: TableAt) -> TableChange:
+def _on_pin(store: GraphStore, change: TableChange, pin: TableAt) -> TableChange:
     """A change that was staged on an earlier version is told what the branch shows now."""
     same = (pin.version, pin.fork) == (change.at.version, change.at.fork)
-    return change if same and change.staged is not None else replace(change, pin=TableAt(pin.version, pin.fork))
+    if same and change.staged is not None:
+        return change
+    # What another fork holds cannot be restored on this one: a fork is made of what it was.
+    new_fork = store.ids.new().lower() if pin.fork != change.at.fork else ""
+    return replace(change, pin=TableAt(pin.version, pin.fork), new_fork=new_fork)
 
 
 def _refuse_descendants(state: ManifestState, request: WriteRequest) -> None:

@@ -14,7 +14,7 @@ from headgate import failpoints
 from headgate.failpoints import Failpoint
 from headgate.graph.manifest.rows import Audit
 
-POINTS = [point for point in Failpoint if point.value.startswith("graph.")]
+POINTS = [point for point in Failpoint if point.value.startswith("graph.") and point is not Failpoint.GRAPH_FORKED]
 MIXED = 'query m() { insert Person { name: "new" } insert Note { text: "new" } }'
 VISIBLE_AFTER_KILL = {
     Failpoint.GRAPH_STAGED: False,
@@ -127,6 +127,7 @@ KILLED_TASK = """
 import os, signal, sys
 import headgate.graph as hg
 from headgate import failpoints
+from headgate.graph.recovery.writers import Writer
 from headgate.graph.write.prepared import WriteRequest
 from headgate.graph.write.transaction import Transaction
 
@@ -135,7 +136,7 @@ def stop(point):
         os.kill(os.getpid(), signal.SIGKILL)
 
 graph = hg.open(sys.argv[1])
-change = Transaction(graph.store, graph.base(), WriteRequest(writer="task", actor="victim", task=True))
+change = Transaction(graph.store, graph.base(), WriteRequest(writer=Writer.TASK, actor="victim"))
 change.append("Person", [{"name": "new"}])
 change.append("Note", [{"text": "new"}])
 failpoints.arm(stop)
