@@ -48,6 +48,7 @@ class GraphAttemptStore:
         self._spec: GraphSpec = request.declaration.graph
         self._transaction: Transaction | None = None
         self._judged: Judged | None = None
+        self._incarnation: str | None = None
 
     @property
     def strength(self) -> Strength:
@@ -60,6 +61,7 @@ class GraphAttemptStore:
             raise InvalidInput(
                 message=f"the graph has no branch {self._block.branch}", hint="name a branch in the task's input"
             )
+        self._incarnation = self._graph.base(branch=self._block.branch).incarnation
         for name in self._spec.types:
             base.type(name)
         self._transaction = Transaction(
@@ -112,6 +114,7 @@ class GraphAttemptStore:
         assert self._judged is not None
         request = WriteRequest(
             branch=self._block.branch,
+            incarnation=self._incarnation,
             writer=Writer.TASK,
             actor=f"task:{self._request.declaration.name}",
             message=self._message(),

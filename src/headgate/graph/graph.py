@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.errors import InvalidInput, Unsupported
+from headgate.graph.branches import Branch, create_branch, delete_branch, list_branches
+from headgate.graph.branches.making import MAIN
 from headgate.graph.load.load import Loaded, load
 from headgate.graph.load.load import check as check_rows
 from headgate.graph.load.loader import LoadMode
@@ -39,7 +41,6 @@ from headgate.graph.write.transaction import Transaction
 from headgate.ids import ULIDS, IdSource
 
 Mode = Literal["rw", "ro"]
-MAIN = "main"
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,22 @@ class Graph:
     def sql(self, text: str, params: Mapping[str, Any] | None = None, *, branch: str | None = None) -> QueryResult:
         """The result of a SELECT over the types as views, at the head of a branch."""
         return self.snapshot(branch=branch).sql(text, params)
+
+    # -------- branches
+
+    def list_branches(self) -> list[Branch]:
+        """The branches with their heads and what they were made from."""
+        return list_branches(self._store.manifest.state())
+
+    def create_branch(self, name: str, *, at: str = MAIN) -> Branch:
+        """A branch that starts at the head of another, or at a commit; nothing is copied."""
+        self._check_writable()
+        return create_branch(self._store, name, at)
+
+    def delete_branch(self, name: str) -> Branch:
+        """Take a branch away; refused while others were made from it, or while a writer is at work on it."""
+        self._check_writable()
+        return delete_branch(self._store, name)
 
     # -------- changing
 
@@ -250,7 +267,8 @@ class Graph:
             if_commit=if_commit,
             metadata=metadata or {},
         )
-        return Transaction(self._store, self.base(branch=branch), request)
+        base = self.base(branch=branch)
+        return Transaction(self._store, base, replace(request, incarnation=base.incarnation))
 
     # -------- ending
 

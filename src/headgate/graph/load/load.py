@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from headgate.errors import InvalidInput
@@ -56,7 +56,7 @@ def load(
             def prepare(state: ManifestState) -> Prepared | None:
                 return _prepare(Base.of(store, state, request.branch), loader, rejected, rejects, mode, _told(sources))
 
-            done = write(store, request, prepare)
+            done = write(store, replace(request, incarnation=base.incarnation), prepare)
         except BaseException:
             loader.close()
             loader.discard()

@@ -10,7 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from headgate.clock import SYSTEM_CLOCK, Clock
-from headgate.errors import Contention, ExpectedHeadMismatch, ExpectedVersionMismatch, NotFound, OutcomeUnknown
+from headgate.errors import (
+    Conflict,
+    Contention,
+    ExpectedHeadMismatch,
+    ExpectedVersionMismatch,
+    NotFound,
+    OutcomeUnknown,
+)
 from headgate.graph.manifest.format import check_format
 from headgate.graph.manifest.rows import (
     Audit,
@@ -50,6 +57,8 @@ class Publication:
     commit: str
     base: HeadMark
     """The head the write was made from: its own commit, if published, came after this."""
+    incarnation: str | None = None
+    """The very branch it was made on, which a later one of the same name is not; None does not ask."""
     writer: str
     actor: str = ""
     message: str = ""
@@ -178,6 +187,9 @@ def find_publish(manifest: Manifest, state: ManifestState, publish_id: str) -> C
 
 def check_expectations(state: ManifestState, publication: Publication) -> None:
     """Raise the `Conflict` that stands in this publication's way, if there is one."""
+    head = state.find_head(publication.branch)
+    if head is not None and (head.closed or publication.incarnation not in (None, head.incarnation)):
+        raise deleted(publication.branch)
     head = state.head(publication.branch)
     if publication.if_head and head.mark != publication.base:
         raise ExpectedHeadMismatch(
@@ -196,6 +208,13 @@ def check_expectations(state: ManifestState, publication: Publication) -> None:
         pin = pins.get(table)
         if pin is None or (pin.version, pin.fork) != (expected.version, expected.fork):
             raise version_mismatch(state, table, expected=expected.version, actual=pin.version if pin else None)
+
+
+def deleted(branch: str) -> Conflict:
+    return Conflict(
+        message=f"branch {branch} has been deleted since this write was prepared",
+        hint="read what has the name now, if anything, and write again",
+    )
 
 
 def schema_mismatch(branch: str, *, expected: int, actual: int | None) -> ExpectedVersionMismatch:

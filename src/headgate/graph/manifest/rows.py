@@ -79,15 +79,62 @@ class Head(Row):
     inherited: int = 0
     """The highest order that was taken when the branch was made: its own orders lie above."""
     closed: bool = False
-    """The branch is being deleted: nobody may publish to it."""
+    """The branch has been deleted: nobody may publish to it, and its name may be taken again."""
+    incarnation: str = ""
+    """Tells a branch from an earlier one of the same name, and begins the names of its forks; main has none."""
 
     @property
     def object_id(self) -> str:
         return f"head:{self.branch}"
 
     @property
+    def branch_scoped(self) -> bool:
+        return False
+
+    @property
     def mark(self) -> HeadMark:
         return HeadMark(self.commit, self.order)
+
+    @property
+    def fork_prefix(self) -> str:
+        """What the name of each fork made for this branch begins with: only this branch ever writes to those."""
+        return Head.fork_prefix_of(self.incarnation)
+
+    @staticmethod
+    def fork_prefix_of(incarnation: str) -> str:
+        return f"{incarnation.lower() or 'main'}-"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fork(Row):
+    """A deleted branch whose name was taken again: its own orders lie above `inherited`, up to `order`."""
+
+    KIND: ClassVar[str] = "fork"
+    commit: str
+    parent_branch: str = ""
+    base_order: int = 0
+    inherited: int = 0
+    incarnation: str = ""
+
+    @property
+    def fork_prefix(self) -> str:
+        return Head.fork_prefix_of(self.incarnation)
+
+    @classmethod
+    def of(cls, head: Head) -> Fork:
+        return cls(
+            branch=head.branch,
+            order=head.order,
+            commit=head.commit,
+            parent_branch=head.parent_branch,
+            base_order=head.base_order,
+            inherited=head.inherited,
+            incarnation=head.incarnation,
+        )
+
+    @property
+    def object_id(self) -> str:
+        return f"fork:{self.branch}:{self.inherited:012d}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +288,7 @@ class Barrier(Row):
 
 KINDS: dict[str, type[Row]] = {
     kind.KIND: kind
-    for kind in (Format, Head, SchemaRow, TableRow, Pin, Tombstone, Commit, PublishRow, Audit, Floor, Barrier)
+    for kind in (Format, Head, Fork, SchemaRow, TableRow, Pin, Tombstone, Commit, PublishRow, Audit, Floor, Barrier)
 }
 
 

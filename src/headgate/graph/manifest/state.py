@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from headgate.errors import Conflict, NotFound
+from headgate.errors import NotFound
 from headgate.graph.manifest.rows import (
     Audit,
     Barrier,
     Commit,
     Floor,
+    Fork,
     Format,
     Head,
     Pin,
@@ -57,14 +58,28 @@ class ManifestState:
     def head(self, branch: str) -> Head:
         """Where an open branch is."""
         found = self.find_head(branch)
-        if found is None:
+        if found is None or found.closed:
             known = ", ".join(self.branches)
             raise NotFound(
                 message=f"there is no branch {branch}", kind="branch", name=branch, hint=f"the graph has: {known}"
             )
-        if found.closed:
-            raise Conflict(message=f"branch {branch} is being deleted", hint="write to another branch")
         return found
+
+    def incarnation(self, branch: str, order: int | None = None) -> Head | Fork | None:
+        """The branch that has this name, or that had it when an order was published."""
+        head = self.find_head(branch)
+        if head is None or order is None or order > head.inherited:
+            return head
+        earlier = [fork for fork in self._forks.get(branch, ()) if fork.inherited < order]
+        return max(earlier, key=lambda fork: fork.inherited, default=None)
+
+    @cached_property
+    def _forks(self) -> dict[str, list[Fork]]:
+        grouped: dict[str, list[Fork]] = {}
+        for row in self.rows.values():
+            if isinstance(row, Fork):
+                grouped.setdefault(row.branch, []).append(row)
+        return grouped
 
     def find_commit(self, commit: str) -> Commit | None:
         """A commit that is still among the live rows."""
@@ -109,14 +124,19 @@ class ManifestState:
 
     def lineage(self, branch: str, order: int | None = None) -> Iterator[tuple[str, int]]:
         """The branches whose rows are shown, nearest first, each with the highest order that counts."""
+        for name, _, limit in self._reach(branch, order):
+            yield name, limit
+
+    def _reach(self, branch: str, order: int | None) -> Iterator[tuple[str, int, int]]:
+        """The lineage, with the order above which each branch's own rows begin."""
         limit = order
         name = branch
         while name:
-            head = self.find_head(name)
-            if head is None:
+            made = self.incarnation(name, limit)
+            if made is None:
                 return
-            yield name, head.order if limit is None else limit
-            name, limit = head.parent_branch, head.base_order
+            yield name, made.inherited, made.order if limit is None else limit
+            name, limit = made.parent_branch, made.base_order
 
     def pins(self, branch: str, order: int | None = None) -> dict[str, Pin]:
         """The version of every table that a branch shows, now or right after a publish order."""
@@ -132,11 +152,11 @@ class ManifestState:
     def _newest(self, branch: str, order: int | None) -> dict[str, Row]:
         """Per table the row that counts; the schema's is under the empty name."""
         found: dict[str, Row] = {}
-        for name, limit in self.lineage(branch, order):
+        for name, above, limit in self._reach(branch, order):
             here: dict[str, Row] = {}
             for row in self._by_branch.get(name, ()):
                 key = "" if isinstance(row, SchemaRow) else row.table  # type: ignore[attr-defined]
-                if row.order <= limit and (key not in here or here[key].order < row.order):
+                if above < row.order <= limit and (key not in here or here[key].order < row.order):
                     here[key] = row
             found = {**here, **found}
         return found
@@ -144,7 +164,7 @@ class ManifestState:
     def needed(self, *, commits: int) -> set[str]:
         """The rows that publishing needs: everything but superseded pins and schemas and all but the last commits."""
         kept = {name for name, row in self.rows.items() if not isinstance(row, _MOVABLE)}
-        for branch in {row.branch for row in self.rows.values() if isinstance(row, Head)}:
+        for branch in self.branches:
             kept.update(row.object_id for row in self._newest(branch, None).values())
             kept.update(row.object_id for row in self.commits(branch)[:commits])
             head = self.find_head(branch)

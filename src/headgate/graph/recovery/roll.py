@@ -28,6 +28,8 @@ def restore_tables(store: GraphStore, sidecar: Sidecar, state: ManifestState) ->
     restored = {}
     for planned in sidecar.tables:
         pin = pins.get(planned.table)
+        if pin is not None and pin.fork != planned.fork:
+            continue  # another branch of this name, made since, shows the table: not ours to touch
         at = TableAt(pin.version, pin.fork, pin.rows) if pin else TableAt(planned.expected, planned.fork)
         if planned.new_fork and planned.origin is None:
             restored[planned.table] = _fork_restored(store, planned, at)
@@ -95,6 +97,7 @@ def publish_roll_back(
         branch=sidecar.branch,
         commit=commit,
         base=sidecar.base,
+        incarnation=sidecar.incarnation,
         writer="recovery",
         actor=ACTOR if by_recovery else sidecar.actor,
         message=f"roll back {sidecar.writer} {sidecar.operation}",
@@ -129,7 +132,7 @@ def _audit(
             {
                 "table": planned.table,
                 "from": planned.expected,
-                "to": now[planned.table].version,
+                "to": now[planned.table].version if planned.table in now else planned.expected,
                 "outcome": str(movements.get(planned.table, Movement.NO_MOVEMENT)),
             }
             for planned in sidecar.tables

@@ -74,6 +74,8 @@ class Sidecar:
     """The commit id it publishes."""
     branch: str
     base: HeadMark
+    incarnation: str | None = None
+    """The very branch it is on, which a later one of the same name is not."""
     writer: str
     actor: str = ""
     owner: Owner = field(default_factory=Owner)
@@ -120,6 +122,7 @@ class Sidecar:
             branch=self.branch,
             commit=self.operation,
             base=self.base,
+            incarnation=self.incarnation,
             writer=self.writer,
             actor=self.actor,
             message=self.message,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from headgate.errors import NotFound
 from headgate.graph.manifest.publisher import TableAt
-from headgate.graph.manifest.rows import Pin, TableRow
+from headgate.graph.manifest.rows import Fork, Head, Pin, TableRow
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.read.source import TableVersion
 from headgate.graph.schema.model import Schema, TableType
@@ -35,6 +35,8 @@ class Base:
     schema: Schema = field(repr=False)
     tables: dict[str, tuple[TableRow, Pin]] = field(repr=False)
     """By the name of the type."""
+    made: Head | Fork = field(repr=False)
+    """The branch itself, which an earlier or later one of the same name is not."""
 
     @classmethod
     def of(cls, store: GraphStore, state: ManifestState, branch: str) -> Base:
@@ -53,7 +55,13 @@ class Base:
             if table.type_id in names:
                 tables[names[table.type_id]] = (table, pin)
         reached = state.head(branch).order if order is None else order
-        return cls(store, branch, commit, reached, row.order, schema, tables)
+        made = state.incarnation(branch, order)
+        assert made is not None
+        return cls(store, branch, commit, reached, row.order, schema, tables, made)
+
+    @property
+    def incarnation(self) -> str:
+        return self.made.incarnation
 
     def type(self, name: str) -> TableType:
         found = self.schema.find(name)
@@ -71,8 +79,17 @@ class Base:
     def change(self, name: str, at: TableSnapshot, staged: Staged | None) -> TableChange:
         """A change to a type's table, on a fork of its own if the branch only inherits what it shows."""
         row, pin = self.tables[name]
-        inherited = pin.branch != self.branch
-        return TableChange(row.table, at, staged, new_fork=self.store.ids.new().lower() if inherited else "")
+        return TableChange(row.table, at, staged, new_fork="" if self.owns(row, pin.fork) else self.new_fork())
+
+    def owns(self, row: TableRow, fork: str) -> bool:
+        """Whether only this branch ever writes to a fork of a table, or to the table itself if `fork` is empty."""
+        if fork:
+            return fork.startswith(self.made.fork_prefix)
+        return row.branch == self.branch and row.order > self.made.inherited
+
+    def new_fork(self) -> str:
+        """A name for a fork that this branch may write to, which nobody has used."""
+        return f"{self.made.fork_prefix}{self.store.ids.new().lower()}"
 
     def table_key(self, name: str) -> str:
         return self.tables[name][0].table

@@ -34,6 +34,7 @@ from headgate.failpoints import Failpoint, failpoint
 from headgate.graph.manifest.publisher import (
     Published,
     TableAt,
+    deleted,
     find_publish,
     publish,
     relocated,
@@ -96,10 +97,12 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare, *, timeout
     prepared: Prepared | None = None
     times = 0
     unseen: Counter[HeadMark] = Counter()
+    incarnation = request.incarnation
     while True:
         heal(store, request.branch)
         state = store.manifest.state()
-        head = state.head(request.branch)
+        head = _head(state, request.branch, incarnation)
+        incarnation = head.incarnation
         if request.publish_id and (first := find_publish(store.manifest, state, request.publish_id)):
             return Written(first.id, changed=False, repeated=True, row=first)
         _check_condition(request, head)
@@ -128,6 +131,14 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare, *, timeout
         waiting.pause(f"another writer holds branch {request.branch}")
 
 
+def _head(state: ManifestState, branch: str, incarnation: str | None) -> Head:
+    """Where the branch is, if it is still the one that the write was begun on."""
+    found = state.find_head(branch)
+    if incarnation is not None and (found is None or found.closed or found.incarnation != incarnation):
+        raise deleted(branch)
+    return state.head(branch)
+
+
 def _check_condition(request: WriteRequest, head: Head) -> None:
     wanted = request.only_head.commit if request.only_head else request.if_commit
     moved = request.only_head not in (None, head.mark)
@@ -153,6 +164,7 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
         operation=store.ids.new(),
         branch=request.branch,
         base=head.mark,
+        incarnation=head.incarnation,
         writer=request.writer,
         actor=request.actor,
         owner=this_process(),
@@ -160,7 +172,8 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
         publish_id=request.publish_id,
         metadata=dict(request.metadata),
         content=prepared.content,
-        if_head=bool(request.if_commit or request.only_head),
+        # A roll back of what changes no table moves no pin: then only the head can refuse a publish that comes late.
+        if_head=bool(request.if_commit or request.only_head or not prepared.changes),
         expected_schema=prepared.schema_order,
         tables=tuple(
             PlannedTable(
@@ -191,7 +204,7 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
 def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _Waiting) -> Written | None:
     """Phases B to D under the lock; None if the head had moved before the lock was taken."""
     try:
-        if store.manifest.state().head(sidecar.branch).mark != sidecar.base:
+        if not _is_at(store.manifest.state().find_head(sidecar.branch), sidecar.base):
             store.sidecars.delete(sidecar)
             return None
         landed = {}
@@ -216,6 +229,10 @@ def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _W
     keep_compact(store.manifest, published.state)
     store.sidecars.delete(sidecar)
     return Written(published.commit.id, changed=True, row=published.commit)
+
+
+def _is_at(head: Head | None, mark: HeadMark) -> bool:
+    return head is not None and head.mark == mark
 
 
 class _Repeated(Exception):

@@ -21,6 +21,8 @@ class WriteRequest:
     actor: str = ""
     message: str = ""
     publish_id: str = ""
+    incarnation: str | None = None
+    """The very branch it was begun on; a later one of the same name is another."""
     if_commit: str = ""
     """The head this write is conditional on; empty if it is not."""
     metadata: Mapping[str, str] = field(default_factory=dict)

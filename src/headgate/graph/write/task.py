@@ -128,7 +128,7 @@ def publish_instead(
             changes.setdefault(table, TableChange(table, back.snapshot(names[table]), None))
         pins = {table: there.pinned(names[table]) for table in {*changes, *(made.reads if made else ())}}
         return Prepared(
-            changes=tuple(_on_pin(store, change, pins[table]) for table, change in sorted(changes.items())),
+            changes=tuple(_on_pin(there, change, pins[table]) for table, change in sorted(changes.items())),
             reads={table: pins[table] for table in (made.reads if made else ()) if table not in changes},
             schema_order=there.schema_order,
         )
@@ -136,21 +136,23 @@ def publish_instead(
     return write(store, conditional, prepare, timeout=timeout)
 
 
-def _on_pin(store: GraphStore, change: TableChange, pin: TableAt) -> TableChange:
+def _on_pin(there: Base, change: TableChange, pin: TableAt) -> TableChange:
     """A change that was staged on an earlier version is told what the branch shows now."""
+    row = next(row for row, _ in there.tables.values() if row.table == change.table)
     same = (pin.version, pin.fork) == (change.at.version, change.at.fork)
-    if same and change.staged is not None:
-        return change
     # What another fork holds cannot be restored on this one: a fork is made of what it was.
-    new_fork = store.ids.new().lower() if pin.fork != change.at.fork else ""
-    return replace(change, pin=TableAt(pin.version, pin.fork), new_fork=new_fork)
+    in_place = pin.fork == change.at.fork and there.owns(row, change.at.fork)
+    forked = replace(change, new_fork="" if in_place else there.new_fork())
+    return forked if same and change.staged is not None else replace(forked, pin=TableAt(pin.version, pin.fork))
 
 
 def _refuse_descendants(state: ManifestState, request: WriteRequest) -> None:
     gone = state.find_commit(request.replaces)
     order = gone.order if gone else 0
     for row in state.rows.values():
-        if isinstance(row, HeadRow) and row.parent_branch == request.branch and row.base_order >= order:
+        if not isinstance(row, HeadRow) or row.closed:
+            continue
+        if row.parent_branch == request.branch and row.base_order >= order:
             raise Conflict(
                 message=f"branch {row.branch} was made from {request.replaces}, which cannot be replaced any more",
                 hint="start a new workflow from the current head",

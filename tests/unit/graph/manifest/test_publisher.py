@@ -200,7 +200,7 @@ def test_a_closed_branch_takes_no_publish(manifest: Manifest) -> None:
     made = publication(manifest)
     state = manifest.state()
     manifest.merge(state, [replace(state.head("main"), closed=True)])
-    with pytest.raises(Conflict, match="being deleted"):
+    with pytest.raises(Conflict, match="has been deleted"):
         publish(manifest, made)
 
 
