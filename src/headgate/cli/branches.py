@@ -50,7 +50,7 @@ def create_branch(
 ) -> None:
     """Make a branch."""
     name, new = _branch_of(store)
-    with open_store(name) as opened:
+    with open_store(name, change=not dry_run) as opened:
         ref = opened.resolve(at)
         if dry_run:
             console.note(f"would create {new} at {ref}")
@@ -63,7 +63,7 @@ def create_branch(
 def delete_branch(store: OneBranch, yes: console.YesFlag = False, dry_run: console.DryRunFlag = False) -> None:
     """Delete a branch; its commits stay until gc if nothing else reaches them."""
     name, old = _branch_of(store)
-    with open_store(name) as opened:
+    with open_store(name, change=not dry_run) as opened:
         found = [b for b in opened.branches() if b.name == old]
         if not found:
             raise NotFound(
@@ -92,7 +92,7 @@ def merge_branch(
 ) -> None:
     """Merge one branch into another, if nobody moves it meanwhile."""
     name, branch_name = _branch_of(source)
-    with open_store(name) as opened:
+    with open_store(name, change=not dry_run) as opened:
         theirs, ours = opened.resolve(branch_name), opened.resolve(into)
         if dry_run:
             console.note(f"would merge {branch_name} at {theirs} into {into} at {ours}")

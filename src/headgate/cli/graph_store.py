@@ -37,10 +37,11 @@ class GraphVersions:
             yield ShownBranch(name=name, ref=self._graph.head(name).id)
 
     def create_branch(self, name: str, *, at: Ref) -> None:
-        raise _no_branches()
+        self._graph.create_branch(name, at=at)
 
     def delete_branch(self, name: str) -> bool:
-        raise _no_branches()
+        self._graph.delete_branch(name)
+        return True
 
     def merge(self, source: str, into: str, *, message: str, squash: bool) -> Ref:
         raise _no_branches()

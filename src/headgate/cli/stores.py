@@ -109,32 +109,35 @@ class LakeStore:
 
 
 @contextmanager
-def _open_lake_store(settings: Settings, name: str) -> Iterator[VersionedStore]:
+def _open_lake_store(settings: Settings, name: str, change: bool) -> Iterator[VersionedStore]:
     with open_repository(name, settings=settings) as (lake, repository):
         yield LakeStore(lake, repository)
 
 
 @contextmanager
-def _open_graph_store(settings: Settings, name: str) -> Iterator[VersionedStore]:
+def _open_graph_store(settings: Settings, name: str, change: bool) -> Iterator[VersionedStore]:
     from headgate.cli.graph_input import open_graph
     from headgate.cli.graph_store import GraphVersions
 
-    with open_graph(name, mode="ro") as graph:
+    with open_graph(name, mode="rw" if change else "ro") as graph:
         yield GraphVersions(graph)
 
 
-_OPENERS: dict[str, Callable[[Settings, str], object]] = {"lake": _open_lake_store, "graph": _open_graph_store}
+_OPENERS: dict[str, Callable[[Settings, str, bool], object]] = {"lake": _open_lake_store, "graph": _open_graph_store}
 
 
 @contextmanager
-def open_store(name: str) -> Iterator[VersionedStore]:
-    """The store of that name in the settings, or the graph at that address, closed when the block ends."""
+def open_store(name: str, *, change: bool = False) -> Iterator[VersionedStore]:
+    """The store of that name in the settings, or the graph at that address, closed when the block ends.
+
+    A graph that is opened for a change first settles what dead writers left.
+    """
     settings = invocation.current().settings
     kind = "graph" if name not in settings.stores and "/" in name else settings.store(name).kind
     opener = _OPENERS.get(kind)
     if opener is None:
         raise Unsupported(message=f"the store {name!r} is a {kind}, which this command does not do", hint="name a lake")
-    with opener(settings, name) as store:  # type: ignore[attr-defined]
+    with opener(settings, name, change) as store:  # type: ignore[attr-defined]
         yield store
 
 
