@@ -18,6 +18,7 @@ from headgate.attempts.report import AttemptReport
 from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.errors import OrchestratorStatus
 from headgate.failpoints import Failpoint
+from headgate.graph.manifest import Commit
 from headgate.orchestrators.engine import TaskRule
 from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Move
@@ -55,11 +56,14 @@ LOOK = declared(add, "look_at_songs", ReadOnly(["Song"]))
 
 
 class Kit:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, branch: str = "main") -> None:
+        self.branch = branch
         self.place = str(folder / "graph")
         self.graph = hg.init(self.place, SCHEMA)
         self.graph.load([{"type": "Song", "data": {"title": "old", "plays": 7}}])
-        self.input_ref = self.graph.head().id
+        if branch != "main":
+            self.graph.create_branch(branch)
+        self.input_ref = self.head().id
         self.orchestrator = LocalOrchestrator(folder / "orchestrator.db")
         self.runtime = Runtime(
             orchestrator=self.orchestrator,
@@ -69,7 +73,7 @@ class Kit:
         )
 
     def submit(self, declaration: TaskDeclaration, **params: Any) -> PolledAttempt:
-        block = {"graph": "music", "branch": "main", "ref_type": "commit", "ref": self.input_ref}
+        block = {"graph": "music", "branch": self.branch, "ref_type": "commit", "ref": self.input_ref}
         given = {"graph": block, "params": params}
         begun = self.orchestrator.submit(declaration.name, given, retry=TaskRule(delay_seconds=0))
         return self.poll(declaration, begun.workflow)
@@ -82,16 +86,26 @@ class Kit:
     def run(self, declaration: TaskDeclaration, attempt: PolledAttempt | None = None, **params: Any) -> AttemptReport:
         return run_attempt(self.runtime, declaration, attempt or self.submit(declaration, **params))
 
+    def head(self) -> Commit:
+        return self.graph.head(self.branch)
+
+    def mutate(self, text: str) -> bool:
+        return self.graph.mutate(text, branch=self.branch).changed
+
+    def rows(self, type_name: str) -> int:
+        return self.graph.base(branch=self.branch).rows[type_name]
+
     def songs(self) -> list[str]:
-        return sorted(self.graph.base().dataset("Song").to_table()["title"].to_pylist())
+        return sorted(self.graph.base(branch=self.branch).dataset("Song").to_table()["title"].to_pylist())
 
     def log(self) -> list[str]:
-        return [commit.id for commit in self.graph.log()]
+        return [commit.id for commit in self.graph.log(self.branch)]
 
 
-@pytest.fixture
-def kit(tmp_path: Path) -> Iterator[Kit]:
-    made = Kit(tmp_path)
+@pytest.fixture(params=["main", "side"])
+def kit(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Kit]:
+    """The same on main and on a branch that has inherited all it shows."""
+    made = Kit(tmp_path, request.param)
     yield made
     failpoints.arm(None)
     made.orchestrator.close()
@@ -118,7 +132,7 @@ def test_a_task_publishes_one_commit_on_its_input_ref(kit: Kit) -> None:
     assert report.status == OrchestratorStatus.COMPLETED, report
     assert kit.songs() == ["new", "old"]
     assert kit.log()[:2] == [str(report.published), kit.input_ref]
-    commit = kit.graph.head()
+    commit = kit.head()
     assert commit.metadata["headgate.task_name"] == "add_song"
     assert commit.publish_id == commit.metadata["headgate.publish_id"]
 
@@ -126,7 +140,7 @@ def test_a_task_publishes_one_commit_on_its_input_ref(kit: Kit) -> None:
 def test_a_task_that_changes_nothing_completes_with_its_input_ref(kit: Kit) -> None:
     report = kit.run(ADD, change=False)
     assert (report.status, str(report.published)) == (OrchestratorStatus.COMPLETED, kit.input_ref)
-    assert kit.graph.head().id == kit.input_ref
+    assert kit.head().id == kit.input_ref
 
 
 def test_a_read_only_graph_refuses_changes(kit: Kit) -> None:
@@ -136,16 +150,16 @@ def test_a_read_only_graph_refuses_changes(kit: Kit) -> None:
 
 
 def test_a_head_that_moved_in_other_tables_does_not_fence(kit: Kit) -> None:
-    kit.graph.mutate('query a() { insert Album { name: "elsewhere" } }')
-    kit.graph.ensure_indices()
+    kit.mutate('query a() { insert Album { name: "elsewhere" } }')
+    kit.graph.ensure_indices(branch=kit.branch)
     report = kit.run(ADD)
     assert report.status == OrchestratorStatus.COMPLETED, report
     assert kit.songs() == ["new", "old"]
-    assert kit.graph.base().rows["Album"] == 1
+    assert kit.rows("Album") == 1
 
 
 def test_an_exact_task_is_fenced_by_any_change(kit: Kit) -> None:
-    kit.graph.mutate('query a() { insert Album { name: "elsewhere" } }')
+    kit.mutate('query a() { insert Album { name: "elsewhere" } }')
     exact = declared(add, "add_exactly", GraphSpec(types=["Song"], exact=True))
     assert kit.run(exact).status != OrchestratorStatus.COMPLETED
     assert kit.songs() == ["old"]
@@ -153,7 +167,7 @@ def test_an_exact_task_is_fenced_by_any_change(kit: Kit) -> None:
 
 def test_a_head_that_moved_in_a_table_of_the_task_fences(kit: Kit) -> None:
     """Invariant 2: a publish happens only if both fences hold."""
-    kit.graph.mutate('query s() { insert Song { title: "first", plays: 1 } }')
+    kit.mutate('query s() { insert Song { title: "first", plays: 1 } }')
     report = kit.run(ADD)
     assert report.status != OrchestratorStatus.COMPLETED
     assert kit.songs() == ["first", "old"]
@@ -163,7 +177,7 @@ def test_a_writer_between_the_fence_and_the_publish_wins(kit: Kit) -> None:
     def meanwhile(point: Failpoint) -> None:
         if point is Failpoint.ATTEMPT_AFTER_SECOND_FENCE:
             failpoints.arm(None)
-            kit.graph.mutate('query s() { insert Song { title: "first", plays: 1 } }')
+            kit.mutate('query s() { insert Song { title: "first", plays: 1 } }')
 
     failpoints.arm(meanwhile)
     report = kit.run(ADD)
@@ -174,18 +188,18 @@ def test_a_writer_between_the_fence_and_the_publish_wins(kit: Kit) -> None:
 def test_an_abandoned_publication_is_replaced(kit: Kit) -> None:
     """Invariant 3: an abandoned commit is never the parent of a new one."""
     retry = abandon(kit, title="abandoned")
-    abandoned = kit.graph.head().id
+    abandoned = kit.head().id
     assert kit.songs() == ["abandoned", "old"]
     before = kit.log()
     report = kit.run(ADD, retry)
     assert report.status == OrchestratorStatus.COMPLETED, report
     assert kit.log() == [str(report.published), *before[1:]]
     assert kit.graph.commit(abandoned).superseded_by == str(report.published)
-    assert kit.graph.head().parent == kit.input_ref
+    assert kit.head().parent == kit.input_ref
     assert kit.songs() == ["abandoned", "old"]
-    assert kit.graph.base().rows["Song"] == 2
+    assert kit.rows("Song") == 2
     with hg.open(kit.place) as reopened:
-        assert reopened.mutate('query s() { insert Song { title: "next", plays: 1 } }').changed
+        assert reopened.mutate('query s() { insert Song { title: "next", plays: 1 } }', branch=kit.branch).changed
 
 
 def test_replacing_takes_back_everything_the_abandoned_one_wrote(kit: Kit) -> None:
@@ -205,11 +219,11 @@ def test_replacing_takes_back_everything_the_abandoned_one_wrote(kit: Kit) -> No
     failpoints.arm(_lose_the_completion)
     kit.run(wide, attempt)
     failpoints.arm(None)
-    assert kit.graph.base().rows["Album"] == 1
+    assert kit.rows("Album") == 1
     report = kit.run(wide, kit.poll(wide, attempt.id.workflow))
     assert report.status == OrchestratorStatus.COMPLETED, report
     assert kit.songs() == ["kept", "old"]
-    assert kit.graph.base().rows["Album"] == 0
+    assert kit.rows("Album") == 0
 
 
 def test_an_abandoned_publication_is_moved_back_by_a_retry_without_changes(kit: Kit) -> None:
@@ -226,16 +240,16 @@ def test_an_abandoned_publication_is_moved_back_by_a_retry_without_changes(kit: 
     failpoints.arm(_lose_the_completion)
     kit.run(once, attempt)
     failpoints.arm(None)
-    order = kit.graph._store.manifest.state().head("main").order
+    order = kit.graph._store.manifest.state().head(kit.branch).order
     report = kit.run(once, kit.poll(once, attempt.id.workflow))
     assert report.status == OrchestratorStatus.COMPLETED, report
     assert report.decision is not None
     assert report.decision.move is Move.RELOCATE
-    assert str(report.published) == kit.input_ref == kit.graph.head().id
+    assert str(report.published) == kit.input_ref == kit.head().id
     assert kit.songs() == ["old"]
-    assert kit.graph._store.manifest.state().head("main").order == order + 1
-    assert kit.graph.mutate('query s() { insert Song { title: "next", plays: 1 } }').changed
-    assert kit.graph.head().parent == kit.input_ref
+    assert kit.graph._store.manifest.state().head(kit.branch).order == order + 1
+    assert kit.mutate('query s() { insert Song { title: "next", plays: 1 } }')
+    assert kit.head().parent == kit.input_ref
 
 
 def _lose_the_completion(point: Failpoint) -> None:

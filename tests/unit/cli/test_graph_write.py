@@ -130,3 +130,22 @@ def test_log_show_and_diff_work_on_a_graph(music: str, headgate: Run) -> None:
     assert "add cy" in headgate("log", "./graph").out
     mine = json.loads(headgate("log", music, "--actor", "me", "--json").out)
     assert [commit["message"] for commit in mine] == ["add cy", "first rows"]
+
+
+def test_a_branch_of_a_graph_is_made_written_and_deleted(music: str, headgate: Run) -> None:
+    assert "would create side" in headgate("branch", "create", f"{music}@side", "--dry-run").err
+    made = headgate("branch", "create", f"{music}@side")
+    assert made.code == 0, made.err
+    added = headgate("graph", "mutate", music, "-e", ADD, "-p", "name=cy", "--branch", "side", "--json")
+    assert added.code == 0, added.err
+    assert people(headgate, music) == ["ann", "bob"]
+    found = headgate("graph", "sql", music, 'select name from "Person"', "--branch", "side", "--json")
+    assert len(json.loads(found.out)["rows"]) == 3
+    listed = json.loads(headgate("branch", "list", music, "--json").out)
+    assert [branch["name"] for branch in listed] == ["main", "side"]
+    assert "+1" in headgate("diff", f"{music}@main", f"{music}@side").out
+    assert headgate("branch", "create", f"{music}@side").code == 6
+    assert headgate("branch", "delete", f"{music}@main", "--yes").code == 4
+    assert headgate("branch", "delete", f"{music}@nobody", "--yes").code == 4
+    assert headgate("branch", "delete", f"{music}@side", "--yes").code == 0
+    assert [branch["name"] for branch in json.loads(headgate("branch", "list", music, "--json").out)] == ["main"]
