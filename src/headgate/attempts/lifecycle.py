@@ -16,7 +16,7 @@ from headgate.attempts.body import body_boundary
 from headgate.attempts.cleanup import Cleanup
 from headgate.attempts.code import code_version
 from headgate.attempts.fence import IN_PROGRESS, check_current
-from headgate.attempts.heartbeat import heartbeat
+from headgate.attempts.heartbeat import beat_every, heartbeat
 from headgate.attempts.judging import decide_on
 from headgate.attempts.kept import KeptAttempts
 from headgate.attempts.names import StagingName
@@ -25,6 +25,7 @@ from headgate.attempts.reporting import note_abandoned, report_completed, report
 from headgate.attempts.runtime import Runtime
 from headgate.attempts.spark_jobs import spark_for, spark_jobs
 from headgate.attempts.stores import AttemptStore, open_stores
+from headgate.attempts.task_log import task_log
 from headgate.attempts.workspace import LocalWorkspace, Marker, open_workspace
 from headgate.errors import InvalidInput, OutcomeUnknown, StaleAttemptError, Transient
 from headgate.failpoints import Failpoint, failpoint
@@ -51,18 +52,15 @@ def run_attempt(runtime: Runtime, declaration: TaskDeclaration, attempt: PolledA
         clock=runtime.clock,
         started_at=runtime.clock.now(),
         on_phase=runtime.on_phase,
+        on_enter=runtime.on_enter,
         recorder=runtime.recorder,
         traces=runtime.traces,
     )
     if runtime.records is not None:
         runtime.records.began(run.record())
-    every = declaration.budget.heartbeat_interval_seconds
     try:
         with runtime.traces.attempt(declaration.name, _facts(run)) as tell_outcome:
-            with (
-                Cleanup() as cleanup,
-                heartbeat(runtime.orchestrator, attempt.id, every=every, cancellation=run.cancellation),
-            ):
+            with Cleanup() as cleanup, _lease(runtime, run):
                 try:
                     _work(runtime, run, cleanup)
                 except BaseException as error:
@@ -77,6 +75,13 @@ def run_attempt(runtime: Runtime, declaration: TaskDeclaration, attempt: PolledA
         if runtime.records is not None:
             runtime.records.ended(run.record())
     return run.report()
+
+
+def _lease(runtime: Runtime, run: Run) -> AbstractContextManager[object]:
+    if runtime.keep_lease is not None:
+        return runtime.keep_lease(run.attempt, run.cancellation)
+    every = beat_every(run.attempt, declared=run.declaration.budget.heartbeat_interval_seconds)
+    return heartbeat(runtime.orchestrator, run.attempt.id, every=every, cancellation=run.cancellation)
 
 
 def _facts(run: Run) -> dict[str, str | int]:
@@ -243,7 +248,8 @@ def _run_body(runtime: Runtime, run: Run, workspace: LocalWorkspace, arguments: 
         on_progress=runtime.on_progress,
         cancellation=run.cancellation,
     )
-    with spark_jobs(spark, run), _door(run, workspace, logger):
+    told = task_log(logger, runtime.orchestrator, run.attempt.id, redact=runtime.redact)
+    with spark_jobs(spark, run), told, _door(run, workspace, logger):
         failpoint(Failpoint.ATTEMPT_IN_BODY)
         return run.declaration.call(arguments)
 

@@ -74,6 +74,7 @@ class Run:
     clock: Clock
     started_at: datetime
     on_phase: Callable[[str, float], None]
+    on_enter: Callable[[str, str], None]
     recorder: Recorder
     traces: Traces
     cancellation: Cancellation = field(default_factory=Cancellation)
@@ -96,6 +97,7 @@ class Run:
     def during(self, phase: Phase, step: str = "") -> Iterator[None]:
         """Be in a phase, and take its time; `step` names a part of it."""
         self.phase = phase
+        self.on_enter(self.execution, str(phase))
         begun = self.clock.monotonic()
         try:
             with self.traces.phase(step or str(phase)):

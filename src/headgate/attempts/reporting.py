@@ -45,7 +45,7 @@ def report_completed(runtime: Runtime, run: Run, output: dict[str, Any]) -> None
 def report_failed(runtime: Runtime, run: Run, error: BaseException) -> None:
     """Report what the failure table says of this error in this phase; nothing for an attempt nobody wants."""
     undelivered = run.output is not None and isinstance(error, OutcomeUnknown)
-    run.error, run.reason, run.output = error, reason_of(error, phase=run.phase), None
+    run.error, run.reason, run.output = error, runtime.redact(reason_of(error, phase=run.phase)), None
     unwanted = run.cancellation.is_set() or not isinstance(error, Exception)
     if isinstance(error, StaleAttemptError) and error.status in CANCELLED:
         unwanted = True
@@ -58,7 +58,8 @@ def report_failed(runtime: Runtime, run: Run, error: BaseException) -> None:
         return
     try:
         if not isinstance(error, HeadgateError):
-            runtime.orchestrator.log(run.attempt.id, "".join(traceback.format_exception(error)))
+            trace = "".join(traceback.format_exception(error))
+            runtime.orchestrator.log(run.attempt.id, runtime.redact(trace))
         _insist(
             runtime,
             run,

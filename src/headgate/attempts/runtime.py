@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
+from headgate.attempts.cancellation import Cancellation
 from headgate.attempts.kept import KeepLimits
 from headgate.attempts.records import AttemptRecords
 from headgate.attempts.stores import StoreOpener
@@ -14,7 +17,7 @@ from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.ids import ULIDS, IdSource
 from headgate.publication import Replace
 from headgate.tasks.context import Progress
-from headgate.tasks.protocols import Orchestrator, SparkProvider
+from headgate.tasks.protocols import Orchestrator, PolledAttempt, SparkProvider
 from headgate.telemetry import NO_TRACES, SILENT, Recorder, Traces
 
 
@@ -36,6 +39,18 @@ def _nobody_watches_progress(progress: Progress) -> None:
     return None
 
 
+def _nobody_follows(execution: str, phase: str) -> None:
+    return None
+
+
+def _nothing_to_hide(text: str) -> str:
+    return text
+
+
+KeepLease: TypeAlias = Callable[[PolledAttempt, Cancellation], AbstractContextManager[object]]
+"""Keeps an attempt's lease while the block runs, and sets the flag when the attempt is no longer wanted."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
     """Everything `run_attempt` needs and does not make itself."""
@@ -53,6 +68,12 @@ class Runtime:
     on_phase: Callable[[str, float], None] = _nobody_watches_phases
     """Told of each step when it ends, with its seconds."""
     on_progress: Callable[[Progress], None] = _nobody_watches_progress
+    on_enter: Callable[[str, str], None] = _nobody_follows
+    """Told of each phase when it begins: the execution, and the phase."""
+    keep_lease: KeepLease | None = None
+    """None where the attempt keeps it itself, from a thread of this process."""
+    redact: Callable[[str], str] = _nothing_to_hide
+    """Takes secrets out of what is told to the orchestrator."""
     recorder: Recorder = SILENT
     """Takes the metrics of attempts."""
     traces: Traces = NO_TRACES

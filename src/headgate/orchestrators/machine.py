@@ -16,9 +16,11 @@ from headgate.attempts.stores import AttemptStore, StoreRequest
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.errors import Unsupported
 from headgate.lake.stores import Lakes, OpenStore
+from headgate.logs import Redactor
 from headgate.orchestrators.local import LocalOrchestrator
 from headgate.publication import Replace
 from headgate.settings import Settings
+from headgate.settings.fields import secrets_in
 from headgate.spark import SparkSessions
 from headgate.telemetry import NO_TRACES, SILENT, Recorder, Traces
 
@@ -128,6 +130,7 @@ class Machine:
             clock=self.clock,
             recorder=recorder,
             traces=self.traces,
+            redact=Redactor(secrets_in(self.settings)).text,
         )
 
     def graph(self, name: str) -> Graph:

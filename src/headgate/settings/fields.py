@@ -35,6 +35,11 @@ def leaves_of(section: BaseModel, under: SettingPath = ()) -> Iterator[tuple[Set
             yield path, value
 
 
+def secrets_in(settings: BaseModel) -> list[str]:
+    """Every secret in the settings, for those who must keep them out of what they write."""
+    return [value.get_secret_value() for _, value in leaves_of(settings) if isinstance(value, SecretStr)]
+
+
 def variable_names() -> dict[str, SettingPath]:
     """The `HEADGATE_*` variable of each setting that a variable can hold."""
     return {PREFIX + "_".join(path).upper(): path for path, _ in scalars()}

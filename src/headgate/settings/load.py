@@ -13,10 +13,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from headgate.errors import InvalidSettings, NotFound, Problem
-from headgate.settings.fields import is_location, keys_at, leaves_of, scalars, shown, variable_names
+from headgate.settings.fields import is_location, keys_at, leaves_of, scalars, secrets_in, shown, variable_names
 from headgate.settings.model import LOCATION, Settings
 from headgate.settings.sources import (
     FILE_NAME,
@@ -56,7 +56,7 @@ class Loaded:
 
     def secrets(self) -> list[str]:
         """Every secret in the settings, for those who must keep them out of what they write."""
-        return [value.get_secret_value() for _, value in leaves_of(self.settings) if isinstance(value, SecretStr)]
+        return secrets_in(self.settings)
 
 
 def load(
