@@ -22,7 +22,13 @@ ALLOWED = {
     ("graph/storage/forks.py", "create_branch"): "a fork that nothing shows before its pin is published",
     ("graph/storage/scratch.py", "shallow_clone"): "a scratch table of one transaction, in a folder of its own",
 }
-WRITES = {"graph/storage/tables.py", "graph/storage/forks.py", "graph/manifest/table.py", "graph/manifest/history.py"}
+WRITES = {
+    "graph/storage/tables.py",
+    "graph/storage/columns.py",
+    "graph/storage/forks.py",
+    "graph/manifest/table.py",
+    "graph/manifest/history.py",
+}
 """Where `LanceDataset.commit` and `write_fragments` may be called: what stages, and what keeps the manifest."""
 
 

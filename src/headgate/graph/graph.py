@@ -14,10 +14,12 @@ from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.errors import InvalidInput, Unsupported
 from headgate.graph.branches import Branch, create_branch, delete_branch, list_branches
 from headgate.graph.branches.making import MAIN
+from headgate.graph.evolve.apply import AppliedSchema, PlannedSchema, apply_schema, newly_indexed, plan_schema
 from headgate.graph.load.load import Loaded, load
 from headgate.graph.load.load import check as check_rows
 from headgate.graph.load.loader import LoadMode
 from headgate.graph.load.sources import Source
+from headgate.graph.manifest.migrate import migrate
 from headgate.graph.manifest.rows import Commit
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import ancestors, commit_at, commit_at_time, history_of, state_at
@@ -240,6 +242,40 @@ class Graph:
             ensure_indices(self._store, branch, list(loaded.rows), at_least=INDEXED_FROM)
         return loaded
 
+    def plan_schema(
+        self, text: str, *, branch: str = MAIN, name: str = "schema", allow_data_loss: bool = False
+    ) -> PlannedSchema:
+        """What the change to the schema of a text would do, and what stands in its way; nothing is written."""
+        state = self._store.manifest.state()
+        return plan_schema(self._store, state, branch, text, name=name, allow_data_loss=allow_data_loss)
+
+    def apply_schema(
+        self,
+        text: str,
+        *,
+        branch: str = MAIN,
+        name: str = "schema",
+        allow_data_loss: bool = False,
+        actor: str = "",
+        message: str = "",
+        publish_id: str = "",
+        if_commit: str = "",
+    ) -> AppliedSchema:
+        """Bring a branch to the schema that a text declares, as one commit; refused with every reason why not."""
+        self._check_writable()
+        request = WriteRequest(
+            branch=branch,
+            writer=Writer.SCHEMA,
+            actor=actor,
+            message=message or "change the schema",
+            publish_id=publish_id,
+            if_commit=if_commit,
+        )
+        applied = apply_schema(self._store, text, request=request, name=name, allow_data_loss=allow_data_loss)
+        if applied.changed and (indexed := newly_indexed(applied.steps)):
+            ensure_indices(self._store, branch, indexed)
+        return applied
+
     def ensure_indices(self, *, branch: str = MAIN) -> Written:
         """Index the columns that every table is looked up by; a commit that changes no content."""
         self._check_writable()
@@ -314,6 +350,7 @@ def open_graph(
         raise InvalidInput(message=f"mode is {mode!r}", hint='use "rw" or "ro"')
     store = GraphStore.open(Location.parse(uri, options), clock=clock, ids=ids, patience=patience)
     if mode == "rw":
+        migrate(store.manifest, MAIN)
         heal(store)
     return Graph(store, mode)
 

@@ -10,7 +10,7 @@ from threading import Lock
 
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.graph.manifest import Manifest
-from headgate.graph.manifest.format import check_format
+from headgate.graph.manifest.format import FORMATS, Formats
 from headgate.graph.recovery.sidecar import Sidecars
 from headgate.graph.storage import Location, SmallObjects, TableStore, open_objects
 from headgate.ids import ULIDS, IdSource
@@ -45,11 +45,17 @@ class GraphStore:
 
     @classmethod
     def open(
-        cls, location: Location, *, clock: Clock = SYSTEM_CLOCK, ids: IdSource = ULIDS, patience: Patience | None = None
+        cls,
+        location: Location,
+        *,
+        clock: Clock = SYSTEM_CLOCK,
+        ids: IdSource = ULIDS,
+        patience: Patience | None = None,
+        formats: Formats = FORMATS,
     ) -> GraphStore:
         """The graph at a location, whatever branch; refuses formats it does not know."""
-        manifest = Manifest.open(location)
-        check_format(manifest.state())
+        manifest = Manifest.open(location, formats)
+        manifest.formats.check(manifest.stored())
         return cls(
             location=location,
             manifest=manifest,

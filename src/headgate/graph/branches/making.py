@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from headgate.errors import AlreadyExists, Conflict, Contention, HeadgateError, InvalidInput, OutcomeUnknown
-from headgate.graph.manifest.format import check_format
+from headgate.graph.manifest.migrate import migrate_heads
 from headgate.graph.manifest.rows import Fork, Head, Row
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.table import MergeContended, MergeUnknown
@@ -66,6 +66,7 @@ def create_branch(store: GraphStore, name: str, at: str = MAIN) -> Branch:
             parent_branch=parent.branch,
             base_order=order,
             inherited=inherited,
+            format=parent.format,
             incarnation=incarnation,
         )
         # The parent's row is written again as it is: so this meets a publish to it, and its deletion.
@@ -141,10 +142,12 @@ def _merged(store: GraphStore, attempt: Callable[[ManifestState], _T | list[Row]
     in_doubt = ""
     for _ in range(_TRIES):
         state = store.manifest.state()
-        check_format(state)
+        store.manifest.formats.check(state)
         wanted = attempt(state)
         if not isinstance(wanted, list):
             return wanted
+        if migrate_heads(store.manifest, wanted):
+            continue
         try:
             state = store.manifest.merge(state, wanted)
         except MergeContended:

@@ -6,8 +6,8 @@ one it was first made on: what somebody else has added since would be dropped by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from headgate.errors import InvalidInput, Problem
 from headgate.graph.evolve.stored_rows import rejected_rows
@@ -15,7 +15,7 @@ from headgate.graph.manifest.publisher import TableAt, schema_mismatch
 from headgate.graph.manifest.rows import SchemaRow, TableRow
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.schema.arrow import arrow_field, arrow_schema
-from headgate.graph.schema.change import SchemaPlan, StepKind, TableEdit
+from headgate.graph.schema.change import SchemaPlan, Step, StepKind, TableEdit
 from headgate.graph.schema.parse import parse_schema
 from headgate.graph.schema.plan import plan_change
 from headgate.graph.schema.serial import schema_from_json, schema_to_json
@@ -51,8 +51,9 @@ class AppliedSchema:
 
     commit: str
     changed: bool
-    plan: SchemaPlan = field(repr=False)
+    steps: tuple[Step, ...] = ()
     repeated: bool = False
+    """An earlier write with the same publish id made the commit."""
 
 
 def plan_schema(
@@ -71,8 +72,7 @@ def apply_schema(
     """Bring a branch to the schema that a text declares, or raise with every reason why not."""
     change = _Change(store, text, request.branch, name=name, allow_data_loss=allow_data_loss)
     written: Written = write(store, request, change.prepare)
-    assert change.plan is not None
-    return AppliedSchema(written.commit, written.changed, change.plan, written.repeated)
+    return AppliedSchema(written.commit, written.changed, change.steps, written.repeated)
 
 
 class _Change:
@@ -84,7 +84,7 @@ class _Change:
         self._allow_data_loss = allow_data_loss
         self._schema_order: int | None = None
         self._created: dict[int, tuple[TableRow, int]] = {}
-        self.plan: SchemaPlan | None = None
+        self.steps: tuple[Step, ...] = ()
 
     def prepare(self, state: ManifestState) -> Prepared | None:
         base = Base.of(self._store, state, self._branch)
@@ -96,7 +96,8 @@ class _Change:
             self._store, state, self._branch, self._text, name=self._name, allow_data_loss=self._allow_data_loss
         )
         planned.check()
-        plan = self.plan = planned.plan
+        plan = planned.plan
+        self.steps = plan.steps
         if plan.changes_nothing:
             return None
         changes = tuple(self._column_changes(base, plan))
@@ -166,8 +167,6 @@ def refuse_rows(rejected: tuple[Rejection, ...]) -> None:
         )
 
 
-def newly_indexed(plan: SchemaPlan) -> list[str]:
+def newly_indexed(steps: Iterable[Step]) -> list[str]:
     """Types whose tables get an index by this change."""
-    return list(
-        dict.fromkeys(step.where.partition(".")[0] for step in plan.steps if step.kind is StepKind.ADD_INDEX)
-    )
+    return list(dict.fromkeys(step.where.partition(".")[0] for step in steps if step.kind is StepKind.ADD_INDEX))

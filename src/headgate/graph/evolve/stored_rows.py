@@ -93,5 +93,3 @@ def _by_others(edit: TableEdit, unique: Unique, ids: pa.Array, values: pa.Array)
     for row in pc.indices_nonzero(pc.is_in(values, twice)).slice(0, _LISTED).to_pylist():
         told = f"another row has {named} {values[row].as_py()} too"
         yield Rejection(edit.new.name, None, ids[row].as_py(), "unique", told)
-
-

@@ -43,12 +43,12 @@ class Formats:
         stamp = state.format_stamp
         if stamp > self.current:
             raise Unsupported(
-                message=f"the graph has format {stamp}, and this version of Headgate knows formats up to {self.current}",
+                message=f"the graph has format {stamp}, and Headgate knows formats up to {self.current} here",
                 hint="install a newer version of Headgate",
             )
         if stamp < self.oldest:
             raise Unsupported(
-                message=f"the graph has format {stamp}, and this version of Headgate opens formats from {self.oldest} on",
+                message=f"the graph has format {stamp}, and Headgate opens formats from {self.oldest} on here",
                 hint="open it once with an older version that can migrate it",
             )
 

@@ -15,6 +15,7 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
+from headgate.graph.manifest.format import FORMATS, Formats
 from headgate.graph.manifest.rows import COLUMNS, Commit, Row, decode, encode
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
@@ -28,8 +29,9 @@ _SCHEMA = pa.schema([field.with_metadata(None) for field in COLUMNS])
 
 
 class History:
-    def __init__(self, location: Location) -> None:
+    def __init__(self, location: Location, formats: Formats = FORMATS) -> None:
         self._location = location
+        self._formats = formats
         self._options = dict(location.options) or None
 
     def create(self) -> None:
@@ -65,7 +67,7 @@ class History:
             found = self._open().to_table(filter=where)
         except Exception as error:
             raise as_error(error, doing=f"read the history of {self._location}") from error
-        return list({row.object_id: row for row in decode(found)}.values())
+        return list({row.object_id: self._formats.upgraded_row(row) for row in decode(found)}.values())
 
     def find(self, object_id: str) -> Row | None:
         found = self.rows(f"object_id = {quoted(object_id)}")

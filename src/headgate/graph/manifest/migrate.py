@@ -7,10 +7,18 @@ step or nothing of it; of several at once one stores it, and the others read tha
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from headgate.errors import Contention
+from headgate.graph.manifest.rows import Head, Row
 from headgate.graph.manifest.table import Manifest, MergeContended, MergeUnknown
 
 _TRIES = 50
+
+
+def migrate_heads(manifest: Manifest, rows: Iterable[Row]) -> int:
+    """Bring the branches whose head rows are about to be written to the current format; how many steps that took."""
+    return sum(migrate(manifest, row.branch) for row in rows if isinstance(row, Head))
 
 
 def migrate(manifest: Manifest, branch: str) -> int:
@@ -29,5 +37,7 @@ def migrate(manifest: Manifest, branch: str) -> int:
             continue
         stored += 1
     raise Contention(
-        message=f"other writers were first in all tries to migrate branch {branch}", tries=_TRIES, hint="try again later"
+        message=f"other writers were first in all tries to migrate branch {branch}",
+        tries=_TRIES,
+        hint="try again later",
     )

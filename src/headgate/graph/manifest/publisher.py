@@ -18,12 +18,13 @@ from headgate.errors import (
     NotFound,
     OutcomeUnknown,
 )
-from headgate.graph.manifest.format import check_format
+from headgate.graph.manifest.migrate import migrate
 from headgate.graph.manifest.rows import (
     Audit,
     Commit,
     Head,
     HeadMark,
+    Ids,
     Pin,
     PublishRow,
     Row,
@@ -77,6 +78,8 @@ class Publication:
     removed: tuple[str, ...] = ()
     tables: tuple[TableRow, ...] = ()
     schema: SchemaRow | None = None
+    ids: tuple[int, int] | None = None
+    """The first free id of types and properties: what it was taken to be, and what it becomes."""
     merged_parent: str = ""
     """The commit of another branch that this one brings in."""
     audit: Audit | None = None
@@ -105,7 +108,10 @@ def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYST
         made = find_commit(manifest, state, publication)
         if made is not None:
             return Published(made, state)
-        check_format(state)
+        manifest.formats.check(state)
+        if not manifest.formats.is_current(manifest.stored(), publication.branch):
+            migrate(manifest, publication.branch)
+            continue
         if publication.publish_id and (first := find_publish(manifest, state, publication.publish_id)):
             return Published(first, state, repeated=True)
         check_expectations(state, publication)
@@ -203,6 +209,8 @@ def check_expectations(state: ManifestState, publication: Publication) -> None:
     if publication.expected_schema not in (None, schema.order):
         assert publication.expected_schema is not None
         raise schema_mismatch(publication.branch, expected=publication.expected_schema, actual=schema.order)
+    if publication.ids is not None and publication.ids[0] != state.next_id:
+        raise schema_mismatch(publication.branch, expected=publication.ids[0], actual=state.next_id)
     pins = state.pins(publication.branch)
     for table, expected in publication.expected.items():
         pin = pins.get(table)
@@ -268,6 +276,8 @@ def candidate(state: ManifestState, publication: Publication, *, created_at: str
     rows += [replace(table, branch=branch, order=order) for table in publication.tables]
     if publication.schema is not None:
         rows.append(replace(publication.schema, branch=branch, order=order))
+    if publication.ids is not None:
+        rows.append(Ids(next_id=publication.ids[1]))
     if publication.audit is not None:
         rows.append(replace(publication.audit, branch=branch, order=order, created_at=created_at))
     if publication.publish_id:

@@ -78,6 +78,8 @@ class Head(Row):
     """Rows of the parent branch up to this order are inherited."""
     inherited: int = 0
     """The highest order that was taken when the branch was made: its own orders lie above."""
+    format: int = 1
+    """The format that the rows of this branch have been brought to."""
     closed: bool = False
     """The branch has been deleted: nobody may publish to it, and its name may be taken again."""
     incarnation: str = ""
@@ -148,6 +150,22 @@ class SchemaRow(Row):
     @property
     def object_id(self) -> str:
         return f"schema:{self.branch}:{self.order:012d}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ids(Row):
+    """The first id of types and properties that no branch has used; only grows."""
+
+    KIND: ClassVar[str] = "ids"
+    next_id: int
+
+    @property
+    def object_id(self) -> str:
+        return "ids"
+
+    @property
+    def branch_scoped(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,7 +306,8 @@ class Barrier(Row):
 
 KINDS: dict[str, type[Row]] = {
     kind.KIND: kind
-    for kind in (Format, Head, Fork, SchemaRow, TableRow, Pin, Tombstone, Commit, PublishRow, Audit, Floor, Barrier)
+    for kind in (Format, Head, Fork, SchemaRow, Ids, TableRow, Pin, Tombstone, Commit)
+    + (PublishRow, Audit, Floor, Barrier)
 }
 
 

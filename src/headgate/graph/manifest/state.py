@@ -15,6 +15,7 @@ from headgate.graph.manifest.rows import (
     Fork,
     Format,
     Head,
+    Ids,
     Pin,
     PublishRow,
     Row,
@@ -40,6 +41,16 @@ class ManifestState:
     def format_stamp(self) -> int:
         found = self.rows.get("format")
         return found.stamp if isinstance(found, Format) else 0
+
+    @cached_property
+    def next_id(self) -> int:
+        """The id that the next schema change gives out first; 0 until one has been made."""
+        found = self.rows.get("ids")
+        return found.next_id if isinstance(found, Ids) else 0
+
+    def schemas(self) -> list[SchemaRow]:
+        """The live schemas of all branches."""
+        return [row for row in self.rows.values() if isinstance(row, SchemaRow)]
 
     @cached_property
     def barrier(self) -> Barrier | None:

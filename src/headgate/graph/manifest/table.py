@@ -18,6 +18,7 @@ from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
 from headgate.errors import AlreadyExists, HeadgateError, NotFound, StoreDamaged, Transient
+from headgate.graph.manifest.format import FORMATS, Formats
 from headgate.graph.manifest.history import History
 from headgate.graph.manifest.rows import COLUMNS, Row, decode, encode
 from headgate.graph.manifest.state import ManifestState
@@ -43,14 +44,15 @@ class MergeUnknown(Exception):
 class Manifest:
     """The rows of one graph's manifest. Threads may share it; each call sees one version."""
 
-    def __init__(self, location: Location, dataset: LanceDataset) -> None:
+    def __init__(self, location: Location, dataset: LanceDataset, formats: Formats = FORMATS) -> None:
         self._location = location
+        self.formats = formats
         self._options = dict(location.options) or None
         self._dataset = dataset
         self._state: ManifestState | None = None
         self._places: dict[str, int] = {}
         self._lock = threading.RLock()
-        self.history = History(location)
+        self.history = History(location, formats)
 
     @classmethod
     def create(cls, location: Location, rows: Iterable[Row]) -> Manifest:
@@ -72,7 +74,7 @@ class Manifest:
         return cls(location, dataset)
 
     @classmethod
-    def open(cls, location: Location) -> Manifest:
+    def open(cls, location: Location, formats: Formats = FORMATS) -> Manifest:
         dataset = find(location)
         if dataset is None:
             raise NotFound(
@@ -81,10 +83,14 @@ class Manifest:
                 name=str(location),
                 hint="create one with `headgate graph init`, or check the address",
             )
-        return cls(location, dataset)
+        return cls(location, dataset, formats)
 
     def state(self) -> ManifestState:
-        """The newest version's rows; read only if it has moved."""
+        """The newest version's rows in the current format, whatever is stored; read only if it has moved."""
+        return self.formats.upgraded(self.stored())
+
+    def stored(self) -> ManifestState:
+        """The newest version's rows as they are stored; read only if it has moved."""
         with self._lock:
             for _ in range(_SCANS):
                 try:
@@ -102,7 +108,12 @@ class Manifest:
     def known(self) -> ManifestState:
         """The rows as last read, however old: for what never changes."""
         with self._lock:
-            return self._state or self.state()
+            return self.formats.upgraded(self._state or self.stored())
+
+    def last_stored(self) -> ManifestState | None:
+        """The rows as last read and as they are stored; None if something has happened since."""
+        with self._lock:
+            return self._state
 
     def merge(self, state: ManifestState, rows: Iterable[Row]) -> ManifestState:
         """Write rows if none of them has changed since `state`; the state with them in it.
@@ -128,7 +139,7 @@ class Manifest:
                         raise MergeUnknown(str(error)) from error
             self._dataset = landed
             if not inline and landed.version == state.version + 1 == int(landed.latest_version):
-                self._state = state.with_rows(listed, version=int(landed.version))
+                self._state = self._state.with_rows(listed, version=int(landed.version))
                 self._places |= self._places_of_last(landed, listed)
             else:
                 self._state = None

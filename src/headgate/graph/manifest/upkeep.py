@@ -24,6 +24,10 @@ def keep_compact(manifest: Manifest, state: ManifestState) -> None:
     """Fold, move and drop what is due; usually nothing is."""
     if manifest.fragments <= FRAGMENTS:
         return
+    stored = manifest.last_stored()
+    if stored is None or stored.version != state.version:
+        return
+    state = stored
     needed = state.needed(commits=COMMITS_KEPT)
     movable = [row for name, row in state.rows.items() if name not in needed]
     if len(movable) < MOVED_AT_ONCE:
@@ -37,7 +41,8 @@ def keep_compact(manifest: Manifest, state: ManifestState) -> None:
     if not manifest.replace_all(state, kept.rows.values()) or due is None:
         return
     # The barrier that is recorded must be the very next version: it is looked at again before it is relied on.
-    if manifest.raise_barrier(manifest.known()):
+    replaced = manifest.last_stored()
+    if replaced is not None and manifest.raise_barrier(replaced):
         _drop_below(manifest, due)
 
 

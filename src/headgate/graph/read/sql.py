@@ -50,7 +50,7 @@ class TypeView(pads.Dataset):  # type: ignore[misc]
     def scanner(self, columns: list[str] | None = None, filter: Any = None, **options: Any) -> pads.Scanner:  # noqa: A002
         dataset = self._source.dataset(self._table.name)
         try:
-            reader = dataset.scanner(columns=columns, filter=filter).to_reader()
+            reader = dataset.scanner(columns=columns or self.schema.names, filter=filter).to_reader()
         except ValueError as error:
             if filter is None or _NOT_PUSHED not in str(error):
                 raise

@@ -94,6 +94,7 @@ class Sidecar:
     """Tables that the branch no longer shows."""
     merged_parent: str = ""
     schema: SchemaRow | None = None
+    ids: tuple[int, int] | None = None
     replaces: str = ""
     onto: str = ""
     relocates: bool = False
@@ -140,6 +141,7 @@ class Sidecar:
             tables=self.new_tables,
             merged_parent=self.merged_parent,
             schema=self.schema,
+            ids=self.ids,
             replaces=self.replaces,
             onto=self.onto,
             relocates=self.relocates,
@@ -166,6 +168,7 @@ class Sidecar:
             known["removed"] = tuple(known.get("removed", ()))
             known["new_tables"] = tuple(TableRow(**row) for row in known.get("new_tables", ()))
             known["schema"] = SchemaRow(**known["schema"]) if known.get("schema") else None
+            known["ids"] = tuple(known["ids"]) if known.get("ids") else None
             return cls(**known)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RecoveryRequired(

@@ -13,4 +13,5 @@ class Writer(StrEnum):
     TRANSACTION = "transaction"
     TASK = "task"
     """A task attempt's: recovery only ever rolls it back, since the retry decides."""
+    SCHEMA = "schema"
     ENSURE_INDICES = "ensure_indices"

@@ -1,18 +1,15 @@
 """Change the columns of a table in one staged transaction: add, rename, drop. No stored row is written again.
 
 New columns are written beside the others, one file per fragment. Lance gives each column a number that it never uses
-twice; the numbers of a changed schema are made by Lance itself, on an empty table in a scratch folder.
+twice, so that a dropped column's bytes, which stay in their files, are never read as those of another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-import lance
 import pyarrow as pa
 from lance import LanceDataset, LanceOperation
 
@@ -81,12 +78,66 @@ def _with_added(dataset: LanceDataset, added: Sequence[NewColumn]) -> tuple[list
 
 
 def _edited(schema: Any, changes: ColumnChanges) -> Any:
-    """A schema with columns renamed and dropped, and the numbers of the others kept."""
-    with TemporaryDirectory(prefix="headgate-columns-") as folder:
-        place = Path(folder) / "table"
-        table = LanceDataset.commit(place, LanceOperation.Overwrite(schema, []))
-        if changes.dropped:
-            table.drop_columns(list(changes.dropped))
-        if changes.renamed:
-            table.alter_columns(*({"path": was, "name": now} for was, now in changes.renamed.items()))
-        return lance.dataset(place).lance_schema
+    """A schema with columns renamed and dropped, and the numbers of the others kept.
+
+    Lance hands a schema out for pickling, as one protocol buffer per field: only that keeps the numbers.
+    """
+    make, (metadata, *stored) = schema.__reduce__()
+    gone: set[int] = set()
+    kept = []
+    for field_bytes in stored:
+        parts = list(_parts(field_bytes))
+        values = {number: value for number, value, _ in parts}
+        name, at, parent = bytes(values[_NAME]).decode(), int(values.get(_NUMBER, 0)), int(values[_PARENT])
+        top = parent >= _NO_PARENT
+        if (top and name in changes.dropped) or (not top and parent in gone):
+            gone.add(at)
+        elif top and name in changes.renamed:
+            kept.append(_renamed(parts, changes.renamed[name]))
+        else:
+            kept.append(field_bytes)
+    return make(metadata, *kept)
+
+
+_NAME, _NUMBER, _PARENT = 2, 3, 4
+_NO_PARENT = 1 << 31
+"""The parent of a column is -1, which is a large number on the wire."""
+
+
+def _parts(message: bytes) -> Iterator[tuple[int, Any, bytes]]:
+    """The fields of a protocol buffer: number, value, and the bytes they stand in."""
+    at = 0
+    while at < len(message):
+        start = at
+        tag, at = _number(message, at)
+        if tag & 7 == 2:
+            size, at = _number(message, at)
+            value: Any = message[at : at + size]
+            at += size
+        elif tag & 7 == 0:
+            value, at = _number(message, at)
+        else:
+            raise ValueError(f"a column of the table is described in a way that is not known: {message!r}")
+        yield tag >> 3, value, message[start:at]
+
+
+def _number(message: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = message[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def _renamed(parts: list[tuple[int, Any, bytes]], name: str) -> bytes:
+    text = name.encode()
+    size = bytearray()
+    left = len(text)
+    while left >= 128:
+        size.append(left & 127 | 128)
+        left >>= 7
+    size.append(left)
+    named = bytes([_NAME << 3 | 2]) + bytes(size) + text
+    return b"".join(named if number == _NAME else whole for number, _, whole in parts)

@@ -180,7 +180,7 @@ class TableStore:
             operation = LanceOperation.Update(
                 removed_fragment_ids=dropped, updated_fragments=updated, new_fragments=new
             )
-        return _staged(at, rows, operation)
+        return staged_on(at, rows, operation)
 
     def stage_overwrite(self, at: TableSnapshot, *, add: pa.Table | None = None, parts: Sequence[Part] = ()) -> Staged:
         """Replace every row, by none if there are none."""
@@ -190,7 +190,7 @@ class TableStore:
             operation = LanceOperation.Overwrite(at.dataset.schema, new)
         except Exception as error:
             raise as_error(error, doing=f"stage an overwrite of table {at.path}") from error
-        return _staged(at, _count(new), operation)
+        return staged_on(at, _count(new), operation)
 
     def stage_indices(self, at: TableSnapshot, columns: Sequence[str]) -> Staged | None:
         """Ordered indices over the present rows of columns that have none; None if there is nothing to index."""
@@ -206,7 +206,7 @@ class TableStore:
             operation = LanceOperation.CreateIndex(new_indices=indices, removed_indices=[])
         except Exception as error:
             raise as_error(error, doing=f"index {', '.join(missing)} of table {at.path}") from error
-        return _staged(at, at.rows, operation)
+        return staged_on(at, at.rows, operation)
 
     def indexed_columns(self, at: TableSnapshot) -> set[str]:
         return {name for index in at.dataset.describe_indices() for name in index.field_names}
@@ -290,8 +290,8 @@ class TableStore:
 def _write(at: TableSnapshot, *rows: pa.Table | pa.RecordBatchReader) -> list[Any]:
     """New fragments with these rows, in the table's own shape; none for no rows."""
     schema = at.dataset.schema
-    tables = [part.cast(schema) for part in rows if isinstance(part, pa.Table) and part.num_rows]
-    readers = [part for part in rows if isinstance(part, pa.RecordBatchReader)]
+    tables = [part.select(schema.names).cast(schema) for part in rows if isinstance(part, pa.Table) and part.num_rows]
+    readers = [_ordered(part, schema.names) for part in rows if isinstance(part, pa.RecordBatchReader)]
     sources = [pa.concat_tables(tables)] if tables else []
     return [
         fragment
@@ -300,7 +300,16 @@ def _write(at: TableSnapshot, *rows: pa.Table | pa.RecordBatchReader) -> list[An
     ]
 
 
-def _staged(at: TableSnapshot, rows: int, operation: Any) -> Staged:
+def _ordered(rows: pa.RecordBatchReader, names: list[str]) -> pa.RecordBatchReader:
+    """The same rows with the columns in this order: a table's own is the order in which it got them."""
+    if rows.schema.names == names:
+        return rows
+    schema = pa.schema([rows.schema.field(name) for name in names])
+    return pa.RecordBatchReader.from_batches(schema, (batch.select(names) for batch in rows))
+
+
+def staged_on(at: TableSnapshot, rows: int, operation: Any) -> Staged:
+    """A transaction of ours, on a snapshot."""
     return Staged(Mark(uuid=str(uuid4())), at.version, rows, operation, at.fork)
 
 

@@ -195,6 +195,7 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
         removed=prepared.removed,
         merged_parent=prepared.merged_parent,
         schema=prepared.schema,
+        ids=prepared.ids,
         replaces=request.replaces,
         onto=request.onto,
         relocates=request.relocates,

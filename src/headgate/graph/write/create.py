@@ -26,7 +26,7 @@ def create_graph(
     rows: list[Row] = [
         Format(stamp=CURRENT),
         SchemaRow(branch=branch, order=1, schema=schema_to_json(schema), source=text),
-        Head(branch=branch, order=1, commit=commit),
+        Head(branch=branch, order=1, commit=commit, format=CURRENT),
     ]
     names = []
     for table in schema.tables():

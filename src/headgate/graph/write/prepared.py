@@ -75,6 +75,8 @@ class Prepared:
     removed: tuple[str, ...] = ()
     """Tables that the branch no longer shows."""
     schema: SchemaRow | None = None
+    ids: tuple[int, int] | None = None
+    """The first free id of types and properties: what it was taken to be, and what it becomes."""
     merged_parent: str = ""
 
     @property
