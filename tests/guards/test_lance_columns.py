@@ -12,11 +12,9 @@ from lance.commit import CommitConflictError
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
-from headgate.graph.storage.columns import ColumnChanges, _edited
+from headgate.graph.storage.columns import ColumnChanges, edited_schema
 
-COLUMNS = pa.schema(
-    [pa.field("id", pa.string(), nullable=False), pa.field("a", pa.int32()), pa.field("b", pa.string())]
-)
+COLUMNS = pa.schema({"id": pa.string(), "a": pa.int32(), "b": pa.string(), "l": pa.list_(pa.string())})
 
 
 @pytest.fixture
@@ -52,7 +50,7 @@ def filled(at: LanceDataset, name: str, value: int) -> LanceOperation.Merge:
 
 def edited(at: LanceDataset, *, drop: str = "", rename: tuple[str, str] | None = None) -> LanceOperation.Merge:
     changes = ColumnChanges(renamed=dict([rename]) if rename else {}, dropped=[drop] if drop else [])
-    return LanceOperation.Merge([f.metadata for f in at.get_fragments()], _edited(at.lance_schema, changes))
+    return LanceOperation.Merge([f.metadata for f in at.get_fragments()], edited_schema(at.lance_schema, changes))
 
 
 def test_an_overwrite_by_nothing_makes_new_numbers(table: LanceDataset, tmp_path: Path) -> None:

@@ -306,8 +306,9 @@ class Barrier(Row):
 
 KINDS: dict[str, type[Row]] = {
     kind.KIND: kind
-    for kind in (Format, Head, Fork, SchemaRow, Ids, TableRow, Pin, Tombstone, Commit)
-    + (PublishRow, Audit, Floor, Barrier)
+    for kind in (
+        *(Format, Head, Fork, SchemaRow, Ids, TableRow, Pin, Tombstone, Commit, PublishRow, Audit, Floor, Barrier),
+    )
 }
 
 

@@ -50,7 +50,7 @@ def stage_columns(at: TableSnapshot, changes: ColumnChanges) -> Staged:
 def _changed(dataset: LanceDataset, changes: ColumnChanges) -> LanceOperation.Merge:
     fragments, schema = _with_added(dataset, changes.added)
     if changes.renamed or changes.dropped:
-        schema = _edited(schema, changes)
+        schema = edited_schema(schema, changes)
     return LanceOperation.Merge(fragments, schema)
 
 
@@ -77,7 +77,7 @@ def _with_added(dataset: LanceDataset, added: Sequence[NewColumn]) -> tuple[list
     return [fragment for fragment, _ in written], written[0][1]
 
 
-def _edited(schema: Any, changes: ColumnChanges) -> Any:
+def edited_schema(schema: Any, changes: ColumnChanges) -> Any:
     """A schema with columns renamed and dropped, and the numbers of the others kept.
 
     Lance hands a schema out for pickling, as one protocol buffer per field: only that keeps the numbers.

@@ -92,6 +92,28 @@ def test_renames_keep_data_and_earlier_commits_show_their_own_names(graph: hg.Gr
     assert graph.sql("select name, years from Human order by name").to_json_rows()[0] == {"name": "ann", "years": 31}
 
 
+def test_one_change_after_another_leaves_every_column_its_own_data(graph: hg.Graph) -> None:
+    """What is dropped stays in the files: it must never be read under the name of something else."""
+    columns = {"name": "String @key", "email": "String?"}
+    expected = {row["name"]: {name: row[name] for name in columns} for row in rows(graph, "Person")}
+    for number in range(4):
+        former = f"n{number - 1}"
+        columns[f"n{number}"] = f"I32 @default({number})" + (f' @rename_from("{former}")' if former in columns else "")
+        if former in columns:
+            columns.pop(former)
+        columns[f"extra{number}"] = f'String @default("e{number}")'
+        columns.pop(f"extra{number - 2}", None)
+        declared = "  ".join(f"{name}: {kind}" for name, kind in columns.items())
+        graph.apply_schema(f"node Person {{ {declared} }}")
+        graph.mutate(f'query q() {{ insert Person {{ name: "new{number}" }} }}')
+        expected[f"new{number}"] = {"name": f"new{number}", "email": None}
+        found = {row["name"]: row for row in rows(graph, "Person")}
+        assert {name: {k: row[k] for k in ("name", "email")} for name, row in found.items()} == expected
+        assert {row[f"extra{number}"] for row in found.values()} == {f"e{number}"}
+        assert found["ann"][f"n{number}"] == 0
+        assert found[f"new{number}"][f"n{number}"] == number
+
+
 def test_a_new_type_and_edges_to_it_are_there_at_once(graph: hg.Graph) -> None:
     graph.apply_schema(SCHEMA + "node Tag { word: String @key }\nedge Tagged: Person -> Tag\n")
     graph.mutate('query q() { insert Tag { word: "x" } insert Tagged { from: "ann", to: "x" } }')
