@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,6 +14,7 @@ from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.errors import InvalidInput, Unsupported
 from headgate.graph.branches import Branch, create_branch, delete_branch, list_branches
 from headgate.graph.branches.making import MAIN
+from headgate.graph.changes import Changes, changes_between
 from headgate.graph.evolve.apply import AppliedSchema, PlannedSchema, apply_schema, newly_indexed, plan_schema
 from headgate.graph.load.load import Loaded, load
 from headgate.graph.load.load import check as check_rows
@@ -112,6 +113,10 @@ class Graph:
             return Base.of(self._store, state, branch or MAIN)
         past = state_at(manifest, state, found)
         return Base.at(self._store, past, found.branch, commit=found.id, order=found.order)
+
+    def changes(self, old: str, new: str, *, types: Collection[str] | None = None) -> Changes:
+        """What turns one commit into another: every row that differs, as it was and as it is."""
+        return changes_between(self.base(commit=old), self.base(commit=new), types)
 
     def snapshot(
         self, *, branch: str | None = None, commit: str | None = None, time: datetime | None = None

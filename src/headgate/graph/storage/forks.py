@@ -17,6 +17,11 @@ from lance.fragment import FragmentMetadata
 from headgate.graph.storage.objects import SmallObjects
 
 
+def folder(path: str, fork: str) -> str:
+    """The folder of a table, or of one of its forks, under the graph's root."""
+    return f"{path}/tree/{fork}" if fork else path
+
+
 class ForkHalfMade(Exception):
     """A maker died between the two steps: the fork is of no use to anybody, and only cleanup removes it."""
 

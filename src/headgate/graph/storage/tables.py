@@ -21,14 +21,13 @@ from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
 from headgate.graph.storage.changes import Mark, Part, Staged
-from headgate.graph.storage.forks import ForkHalfMade, make_fork, rebased
+from headgate.graph.storage.forks import ForkHalfMade, folder, make_fork, rebased
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import open_objects
 
 _OPEN_SNAPSHOTS = 256
 _COMMITS_REMEMBERED = 256
-_TREE = "tree/{}/"
 _OFFSET = 0xFFFFFFFF
 _SMALL_ROWS = 1024
 _SMALL_BYTES = 1 << 20
@@ -215,7 +214,7 @@ class TableStore:
         """Remove the files of a part that was never committed."""
         for fragment in part.fragments:
             for file in fragment.files:
-                self._objects.delete(f"{at.path}/{_TREE.format(at.fork) if at.fork else ''}data/{file.path}")
+                self._objects.delete(f"{folder(at.path, at.fork)}/data/{file.path}")
 
     # -------- committing
 
