@@ -10,6 +10,7 @@ from pathlib import Path
 import headgate
 from headgate.graph.recovery.writers import Writer
 from headgate.graph.write.prepared import WriteRequest
+from headgate.testing.graph_jobs import JOBS
 
 SOURCE = Path(headgate.__file__).parent
 GRAPH = sorted((SOURCE / "graph").rglob("*.py"))
@@ -65,6 +66,10 @@ def test_a_write_says_which_kind_it_is() -> None:
     (kind,) = (field for field in fields(WriteRequest) if field.name == "writer")
     assert kind.default is MISSING
     assert kind.type == "Writer"
+
+
+def test_every_kind_of_writer_is_killed_by_the_crash_harness() -> None:
+    assert {job.writer for job in JOBS.values()} == set(Writer)
 
 
 def test_every_kind_of_writer_is_written_by_somebody() -> None:

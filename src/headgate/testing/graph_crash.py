@@ -32,6 +32,9 @@ Content = dict[str, dict[str, Counter[str]]]
 """Per branch and type how often each row is there, ids left out: they differ from run to run."""
 
 
+Heads = dict[str, HeadMark]
+
+
 class Harm(StrEnum):
     LOST = "lost"
     DUPLICATED = "duplicated"
@@ -83,19 +86,16 @@ class CrashReport:
 _REMOTE = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_REGION")
 
 
-def work(place: str, name: str, kill_after: int, answer: str, remote: Mapping[str, str]) -> None:
-    """Run a job, or with no name a recovery, and die after a durable write; else say what was done."""
+def work(place: str, job: GraphJob | None, kill_after: int, answer: str, remote: Mapping[str, str]) -> None:
+    """Run a job, or if there is none a recovery, and die after a durable write; else say what was done."""
     os.environ.update(remote)
     faults = StoreFaults()
-    if name:
-        graph = faults.open(place)
-        start = len(faults.durable)
-    else:
-        start = 0
+    graph = faults.open(place) if job else None
+    start = len(faults.durable)
     if kill_after:
         faults.kill_after(kill_after)
-    if name:
-        JOBS[name].act(graph)
+    if job and graph:
+        job.act(graph)
     else:
         faults.open(place)
     Path(answer).write_text(json.dumps([str(effect) for effect in faults.durable[start:]]))
@@ -116,16 +116,19 @@ class Workers:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["headgate.testing.zygote"])
 
-    def run(self, place: str, name: str, kill_after: int) -> Ended:
+    def run(self, place: str, job: GraphJob | None, kill_after: int) -> Ended:
+        """Run a job, or if there is none a recovery, and wait for its end."""
         answer = self._folder / f"{uuid4().hex}.json"
         remote = {key: os.environ[key] for key in _REMOTE if key in os.environ}
-        process = self._context.Process(target=work, args=(place, name, kill_after, str(answer), remote))
+        process = self._context.Process(target=work, args=(place, job, kill_after, str(answer), remote))
         process.start()
         process.join()
         if process.exitcode == -signal.SIGKILL:
             return Ended(killed=True)
         if process.exitcode != 0:
-            raise AssertionError(f"{name or 'recovery'} failed with {process.exitcode}; its output says why")
+            raise AssertionError(
+                f"{job.name if job else 'recovery'} failed with {process.exitcode}; its output says why"
+            )
         return Ended(killed=False, writes=tuple(json.loads(answer.read_text())))
 
 
@@ -133,7 +136,7 @@ class Workers:
 
 
 @dataclass(frozen=True)
-class _Left:
+class Left:
     """What a killed writer left, as a reader sees it."""
 
     unsettled: tuple[str, ...]
@@ -149,6 +152,7 @@ class GraphCrash:
         self._job, self._new_place, self._workers = job, new_place, workers
         self._before: Content = {}
         self._after: Content = {}
+        self._taken_back: Content = {}
 
     def run(self, *, recovery: bool = True, only: Callable[[int], bool] = lambda number: True) -> CrashReport:
         """Kill after each write that `only` picks, and with `recovery` its recovery after each of its own."""
@@ -165,12 +169,12 @@ class GraphCrash:
     def kill(self, number: int, *, recovery: int = 0) -> CrashReport:
         """One run that is killed after a write, and its recovery after one of its own; what was found."""
         here = KillPoint(self._job.name, number, recovery)
-        place, head = self._begin()
-        ended = self._workers.run(place, self._job.name, number)
+        place, heads = self._begin()
+        ended = self._workers.run(place, self._job, number)
         if not ended.killed:
             raise AssertionError(f"{here}: it was not reached")
-        left = _look(place, head)
-        if recovery and not self._workers.run(place, "", recovery).killed:
+        left = _look(place, heads)
+        if recovery and not self._workers.run(place, None, recovery).killed:
             raise AssertionError(f"{here}: it was not reached")
         with open_graph(place) as graph:
             found = [Finding(f.harm, f"{here}: {f.what}") for f in self._audit(graph, left)]
@@ -178,8 +182,8 @@ class GraphCrash:
 
     def _kill_recoveries(self, number: int) -> CrashReport:
         place, _ = self._begin()
-        self._workers.run(place, self._job.name, number)
-        writes = self._workers.run(place, "", 0).writes
+        self._workers.run(place, self._job, number)
+        writes = self._workers.run(place, None, 0).writes
         report = CrashReport()
         for recovery in range(1, len(writes) + 1):
             report.add(self.kill(number, recovery=recovery))
@@ -189,52 +193,62 @@ class GraphCrash:
         place, _ = self._begin()
         with open_graph(place, "ro") as graph:
             self._before = content(graph)
-        writes = self._workers.run(place, self._job.name, 0).writes
+        writes = self._workers.run(place, self._job, 0).writes
         with open_graph(place, "ro") as graph:
             self._after = content(graph)
+        if self._job.gives_up is not None:
+            place, _ = self._begin()
+            with open_graph(place) as graph:
+                self._job.gives_up(graph)
+                self._taken_back = content(graph)
         return writes
 
-    def _begin(self) -> tuple[str, HeadMark]:
+    def _begin(self) -> tuple[str, Heads]:
         place = self._new_place()
         with init_graph(place, SCHEMA) as graph:
             graph.mutate(GRAPH)
             self._job.before(graph)
-            return place, graph.store.manifest.state().head("main").mark
+            return place, _heads(graph)
 
     # -------- looking
 
-    def _audit(self, graph: Graph, left: _Left) -> Iterator[Finding]:
+    def _audit(self, graph: Graph, left: Left) -> Iterator[Finding]:
         shown = content(graph)
         yield from self._judge(shown, left)
-        yield from _audits(graph, left)
+        yield from audits(graph, left)
         for sidecar in graph.store.sidecars.find():
             yield Finding(Harm.LOST, f"the sidecar {sidecar.sidecar.name} is still there")
         graph.mutate('query next() { insert Person { name: "next" } }')
         if _without_next(content(graph)) != shown:
             yield Finding(Harm.LOST, "the next write changed more than its own row")
 
-    def _judge(self, shown: Content, left: _Left) -> Iterator[Finding]:
+    def _judge(self, shown: Content, left: Left) -> Iterator[Finding]:
         twice = [row for types in shown.values() for rows in types.values() for row, count in rows.items() if count > 1]
         if twice:
             yield Finding(Harm.DUPLICATED, f"rows are there twice: {twice[:3]}")
-        elif shown not in (self._before, self._after):
+        elif shown not in (self._before, self._after, self._taken_back):
             yield Finding(Harm.HALF_VISIBLE, f"neither what was there nor what was written: {shown}")
-        elif left.moved and not left.unsettled and shown != self._after:
+        elif left.moved and not left.unsettled and shown == self._before != self._after:
             yield Finding(Harm.LOST, "it was published before the kill, and is not there")
         elif left.unsettled and not self._job.rolls_forward and shown != self._before:
             yield Finding(Harm.HALF_VISIBLE, "a task attempt was rolled forward")
 
 
-def _look(place: str, head: HeadMark) -> _Left:
+def _heads(graph: Graph) -> Heads:
+    state = graph.store.manifest.state()
+    return {branch: state.head(branch).mark for branch in state.branches}
+
+
+def _look(place: str, heads: Heads) -> Left:
     with open_graph(place, "ro") as graph:
         store, state = graph.store, graph.store.manifest.state()
         unsettled = [
             found.sidecar.operation for found in store.sidecars.find() if not is_settled(store, state, found.sidecar)
         ]
-        return _Left(tuple(unsettled), state.head("main").mark != head)
+        return Left(tuple(unsettled), _heads(graph) != heads)
 
 
-def _audits(graph: Graph, left: _Left) -> Iterator[Finding]:
+def audits(graph: Graph, left: Left) -> Iterator[Finding]:
     """Every operation that asked for a decision got one, and no other was recovered."""
     manifest = graph.store.manifest
     rows = {row.object_id: row for row in [*manifest.history.rows("kind = 'audit'"), *manifest.state().rows.values()]}

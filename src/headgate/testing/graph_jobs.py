@@ -43,15 +43,19 @@ class GraphJob:
     before: Step
     rolls_forward: bool = True
     """Whether recovery may finish it."""
-    gives_up: bool = False
-    """Whether the writer takes its own write back."""
+    gives_up: Step | None = None
+    """The write that the writer takes back itself: killed before it has begun to, recovery may finish it."""
 
 
 JOBS: dict[str, GraphJob] = {}
 
 
+def _nothing(graph: Graph) -> None:
+    return
+
+
 def job(
-    writer: Writer, *, before: Step = lambda graph: None, rolls_forward: bool = True, gives_up: bool = False
+    writer: Writer, *, before: Step = _nothing, rolls_forward: bool = True, gives_up: Step | None = None
 ) -> Callable[[Step], Step]:
     """Register a function as the job of a kind of writer, under its own name."""
 
@@ -90,7 +94,7 @@ def _stop(reached: Failpoint) -> None:
         raise _Stopped
 
 
-@job(Writer.MUTATE, gives_up=True)
+@job(Writer.MUTATE, gives_up=mutate)
 def own_roll_back(graph: Graph) -> None:
     failpoints.arm(_stop)
     try:
@@ -134,6 +138,16 @@ def transaction(graph: Graph) -> None:
 @job(Writer.ENSURE_INDICES)
 def ensure_indices(graph: Graph) -> None:
     graph.ensure_indices()
+
+
+def _branched(graph: Graph) -> None:
+    """A branch that has written nothing yet."""
+    graph.create_branch("side")
+
+
+@job(Writer.MUTATE, before=_branched)
+def first_write_on_a_branch(graph: Graph) -> None:
+    graph.mutate(MIXED, branch="side")
 
 
 # -------- task attempts

@@ -1,0 +1,86 @@
+"""Graph writers killed with SIGKILL after each durable write, and their recovery after each of its own.
+
+A kill point is a job and the so-manieth write to the store, of the writer or of the recovery after it. The graph is
+then opened and audited: `lost` counts published writes that are not there, `duplicated` rows that are there twice,
+`half_visible` graphs that show neither all of a write nor nothing of it, `audit_missing` and `audit_double` recovered
+operations without an audit row and with more than one recovery.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from tools.servers.recipes import s3_server
+from tools.servers.toolchains import Unavailable
+
+from bench import harness
+from headgate.testing.graph_crash import CrashReport, Workers, crash_all
+from headgate.testing.graph_jobs import JOBS
+
+_BUCKET = "crash"
+
+
+@contextmanager
+def bucket() -> Iterator[str]:
+    """The address of an empty bucket, reached by the usual variables."""
+    with s3_server() as server:
+        (server.data / "objects" / _BUCKET).mkdir(exist_ok=True)
+        os.environ |= {
+            "AWS_ACCESS_KEY_ID": str(server.access_key),
+            "AWS_SECRET_ACCESS_KEY": str(server.secret_key),
+            "AWS_ENDPOINT_URL": server.url,
+            "AWS_REGION": "us-east-1",
+        }
+        yield f"s3://{_BUCKET}"
+
+
+def _crash(root: str, jobs: list[str], workers: Workers) -> CrashReport:
+    return crash_all(jobs, lambda: f"{root}/{uuid4().hex}", workers, say=harness.say)
+
+
+def measure(args: argparse.Namespace) -> harness.Result:
+    jobs = args.jobs.split(",") if args.jobs else list(JOBS)
+    began = time.perf_counter()
+    total = CrashReport()
+    stores = []
+    with ExitStack() as open_until_the_end:
+        folder = open_until_the_end.enter_context(tempfile.TemporaryDirectory(prefix="headgate-crash-"))
+        workers = Workers(Path(folder))
+        if args.store in ("", "local"):
+            total.add(_crash(f"{folder}/graphs", jobs, workers))
+            stores.append("local")
+        if args.store in ("", "s3"):
+            try:
+                root = open_until_the_end.enter_context(bucket())
+            except Unavailable as error:
+                harness.say(f"without S3: {error}")
+            else:
+                total.add(_crash(root, jobs, workers))
+                stores.append("s3")
+    return {
+        "kill_points": len(set(total.points)),
+        "runs": total.runs,
+        **total.counted(),
+        "jobs": len(jobs),
+        "stores": stores,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+if __name__ == "__main__":
+    harness.main(
+        measure,
+        name="crash_graph",
+        about="kill graph writers and recoveries after every durable write, and audit what is left",
+        arguments=[
+            harness.argument("--jobs", "", "the jobs, by name; all"),
+            harness.argument("--store", "", "local or s3; both"),
+        ],
+    )
