@@ -2,8 +2,9 @@
 
 `plugin` gives pytest the fixture `run_task`, `running` is what it does; `retry_safety` kills a task in each window.
 `crash` and `audit` do the same to the runtime itself, in `children` of the test's process; `place` is the lake and the
-orchestrator they all work on. `graph_crash` kills the writers of `graph_jobs` after each durable write, and recovery, too;
-`store_faults` is a graph's store that fails on request. `conformance` holds the suites that an implementation of a protocol must pass.
+orchestrator they all work on. `graph_crash` kills the writers of `graph_jobs`, and recovery, after each durable write;
+`store_faults` is a graph's store that fails on request. `conformance` holds the suites that an implementation of a
+protocol must pass.
 
 pytest imports this package in every run of every project that has Headgate installed: the names load on first use.
 """
