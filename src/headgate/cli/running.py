@@ -47,7 +47,8 @@ def run(
     ] = None,
     given: Annotated[str, typer.Option("--input", metavar="JSON", help="The input of the workflow file.")] = "{}",
     retry: Annotated[
-        str | None, typer.Option(metavar="WORKFLOW", help="Retry this workflow from its own input instead.")
+        str | None,
+        typer.Option(metavar="WORKFLOW", help="Retry what failed in this workflow, by its id; its modules are known."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with a workflow whose run was killed; all such if none is named.")
@@ -63,6 +64,8 @@ def run(
     with Machine(invocation.current().settings) as machine:
         if resume:
             workflow_runs.resume(machine, what, dry_run=dry_run, json=json)
+        elif retry is not None and (what is None or workflow_runs.is_file(what)):
+            workflow_runs.retry(machine, retry, modules or [], dry_run=dry_run, json=json)
         elif what is None:
             raise InvalidInput(message="nothing is named to run", hint="write MODULE:TASK, or a workflow file")
         elif workflow_runs.is_file(what):
@@ -84,6 +87,7 @@ def _run_tasks(
     json: bool,
 ) -> None:
     """A chain of tasks of one module, of which one is the shortest."""
+    from headgate.cli import workflow_runs
     from headgate.cli.transfers import watched
     from headgate.orchestrators.engine.chains import chain_definition, references
     from headgate.orchestrators.engine.rules import rule_of
@@ -102,7 +106,7 @@ def _run_tasks(
     if retry is not None:
         if dry_run:
             return
-        machine.engine.retry(_last_task(machine, retry), reason="retried by hand")
+        machine.engine.retry(workflow_runs.task_to_retry(machine, retry), reason="retried by hand")
         workflow = machine.engine.workflow(retry)
     else:
         written = [declaration.writes for declaration in declarations if declaration.writes]
@@ -174,19 +178,6 @@ def _input(declaration: TaskDeclaration, blocks: dict[str, dict[str, str]], para
     task_input = {**{key: blocks[key] for key in declaration.stores}, "params": params}
     read_input(declaration, task_input)
     return task_input
-
-
-def _last_task(machine: Machine, workflow: str) -> str:
-    tasks = machine.engine.tasks(workflow=workflow)
-    if not tasks:
-        raise InvalidInput(message=f"there is no workflow {workflow!r} here", hint="`headgate attempts` lists them")
-    last = tasks[-1]
-    if last.status in ("COMPLETED", "CANCELED"):
-        raise InvalidInput(
-            message=f"workflow {workflow} is {last.workflow_status}, and only failed or dead work is retried",
-            hint="start it anew",
-        )
-    return last.id
 
 
 def _prints_are_notes() -> AbstractContextManager[object]:

@@ -76,7 +76,7 @@ def resume(machine: Machine, workflow: str | None, *, dry_run: bool, json: bool)
         if found[0].over:
             raise InvalidInput(
                 message=f"workflow {workflow} is {found[0].status}, and only a running one is resumed",
-                hint="headgate run … --retry runs failed work again",
+                hint=f"headgate run --retry {workflow} runs failed work again",
             )
     else:
         found = list(reversed(machine.engine.workflows(running=True)))
@@ -87,11 +87,44 @@ def resume(machine: Machine, workflow: str | None, *, dry_run: bool, json: bool)
     if bare := [one.id for one in found if not one.modules]:
         raise InvalidInput(
             message=f"workflow {bare[0]} was started without saying which module its tasks are in",
-            hint="headgate run MODULE:TASK --retry WORKFLOW goes on with it",
+            hint=f"headgate run --retry {bare[0]} --tasks MODULE goes on with it",
         )
     modules = dict.fromkeys(module for one in found for module in one.modules)
     declarations = {declaration.name: declaration for declaration in load_tasks(*modules)}
     _run(machine, [machine.engine.resume(one.id) for one in found], declarations, json=json)
+
+
+def retry(machine: Machine, workflow: str, modules: Sequence[str], *, dry_run: bool, json: bool) -> None:
+    """Hand what failed in a workflow out again, and run it to its end, with the modules it knows or those named."""
+    from headgate.tasks.loading import load_tasks
+
+    task = task_to_retry(machine, workflow)
+    named = modules or machine.engine.workflow(workflow).modules
+    if not named:
+        raise InvalidInput(
+            message=f"workflow {workflow} was started without saying which module its tasks are in",
+            hint="add --tasks MODULE",
+        )
+    declarations = {declaration.name: declaration for declaration in load_tasks(*named)}
+    if dry_run:
+        told = machine.engine.task(task)
+        console.show_either(told, as_json_text=json, draw=lambda: f"would retry {told.reference}: {told.reason}")
+        return
+    machine.engine.retry(task, reason="retried by hand")
+    _run(machine, [machine.engine.workflow(workflow)], declarations, json=json)
+
+
+def task_to_retry(machine: Machine, workflow: str) -> str:
+    """The last task of a workflow that failed, or that a dead run was in the middle of."""
+    record = machine.engine.workflow(workflow)
+    tasks = machine.engine.tasks(workflow=workflow)
+    found = [task.id for task in tasks if task.status not in ("COMPLETED", "CANCELED")]
+    if not found or record.status in ("COMPLETED", "TERMINATED"):
+        raise InvalidInput(
+            message=f"workflow {workflow} is {record.status}, and only failed or dead work is retried",
+            hint="start it anew",
+        )
+    return found[-1]
 
 
 def _run(

@@ -164,9 +164,7 @@ class LocalOrchestrator:
             if epoch is not None:
                 self._check_epoch(rows, str(workflow), epoch)
             self._changes.expire(rows)
-            row = rows.execute(
-                f"SELECT * FROM tasks WHERE {conditions} ORDER BY due_at, scheduled_at, id LIMIT 1", values
-            ).fetchone()
+            row = self._next_due(rows, conditions, values)
             if row is None:
                 return None, False
             if self._changes.rule(rows, row).durable and not durable:
@@ -185,6 +183,7 @@ class LocalOrchestrator:
                     SCHEDULED,
                 ),
             )
+            self._changes.note_handed_out(rows, row)
         polled = PolledAttempt(
             id=AttemptId(
                 orchestrator=self._id,
@@ -203,6 +202,20 @@ class LocalOrchestrator:
             polled_at=self._clock.now(),
         )
         return polled, False
+
+    def _next_due(self, rows: sqlite3.Connection, conditions: str, values: list[str]) -> sqlite3.Row | None:
+        """The task that has been due for longest, of those whose limits let one more be handed out."""
+        held_back: list[str] = []
+        while True:
+            others = f" AND name NOT IN ({', '.join('?' * len(held_back))})" if held_back else ""
+            row = rows.execute(
+                f"SELECT * FROM tasks WHERE {conditions}{others} ORDER BY due_at, scheduled_at, id LIMIT 1",
+                (*values, *held_back),
+            ).fetchone()
+            if row is None or not self._changes.held_back(rows, row):
+                assert row is None or isinstance(row, sqlite3.Row)
+                return row
+            held_back.append(row["name"])
 
     def extend(self, attempt: AttemptId) -> None:
         with self._db.write(durable=False) as rows:
@@ -284,7 +297,8 @@ class LocalOrchestrator:
         with self._db.read() as rows:
             row = self._workflow_row(rows, workflow)
             tasks = rows.execute("SELECT * FROM tasks WHERE workflow = ? ORDER BY seq", (row["id"],)).fetchall()
-        return outline_of(definition_in(row["definition"]), state_of(row, tasks), rules_in(row["rules"]))
+        state = state_of(row, tasks, self._clock.now())
+        return outline_of(definition_in(row["definition"]), state, rules_in(row["rules"]))
 
     def task_names(self, workflow: str) -> set[str]:
         """The names of all tasks a workflow may hand out."""

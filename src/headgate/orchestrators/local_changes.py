@@ -22,6 +22,7 @@ from headgate.orchestrators.engine.scheduler import (
     End,
     Schedule,
     next_tasks,
+    output_so_far,
 )
 from headgate.orchestrators.local_records import definition_in, dumped, rules_in, stamp, state_of
 
@@ -46,10 +47,10 @@ class Changes:
         row = rows.execute("SELECT * FROM workflows WHERE id = ? AND status = ?", (workflow, RUNNING)).fetchone()
         if row is None:
             return
-        tasks = rows.execute("SELECT * FROM tasks WHERE workflow = ? ORDER BY seq", (workflow,)).fetchall()
+        tasks = self._tasks(rows, workflow)
         rules = rules_in(row["rules"])
         seq = tasks[-1]["seq"] if tasks else 0
-        for decision in next_tasks(definition_in(row["definition"]), state_of(row, tasks), rules):
+        for decision in next_tasks(definition_in(row["definition"]), state_of(row, tasks, self._clock.now()), rules):
             if isinstance(decision, End):
                 output = dumped(decision.output)
                 self.end_workflow(rows, workflow, decision.status, decision.reason, output=output)
@@ -61,6 +62,10 @@ class Changes:
                 return
             seq += 1
             self._insert(rows, workflow, decision, seq, rules.get(decision.name, _NO_RULE), row["epoch"])
+
+    @staticmethod
+    def _tasks(rows: sqlite3.Connection, workflow: str) -> list[sqlite3.Row]:
+        return rows.execute("SELECT * FROM tasks WHERE workflow = ? ORDER BY seq", (workflow,)).fetchall()
 
     def claim(self, rows: sqlite3.Connection, workflow: str, target: str) -> str | None:
         """Keep a target for a workflow until it is over; who has it, if somebody else does."""
@@ -104,6 +109,25 @@ class Changes:
             ),
         )
 
+    def held_back(self, rows: sqlite3.Connection, row: sqlite3.Row) -> bool:
+        """Whether as many attempts of a task are in progress, or were handed out, as its limits allow."""
+        rule = self.rule(rows, row)
+        if rule.concurrent:
+            # Those in progress are few, and have an index of their own.
+            counted = "SELECT count(*) FROM tasks WHERE status = 'IN_PROGRESS' AND name = ?"
+            if rows.execute(counted, (row["name"],)).fetchone()[0] >= rule.concurrent:
+                return True
+        if not rule.rate_per_window:
+            return False
+        window = self.after(-rule.window_seconds)
+        rows.execute("DELETE FROM handed_out WHERE name = ? AND at <= ?", (row["name"], window))
+        handed_out = rows.execute("SELECT count(*) FROM handed_out WHERE name = ?", (row["name"],)).fetchone()[0]
+        return bool(handed_out >= rule.rate_per_window)
+
+    def note_handed_out(self, rows: sqlite3.Connection, row: sqlite3.Row) -> None:
+        if self.rule(rows, row).rate_per_window:
+            rows.execute("INSERT INTO handed_out VALUES (?, ?)", (row["name"], self.now()))
+
     def limit_once_started(self, rows: sqlite3.Connection, row: sqlite3.Row, now: str) -> str | None:
         """When an attempt that starts now has to be over, apart from its lease."""
         rule = self.rule(rows, row)
@@ -112,10 +136,7 @@ class Changes:
     def expire(self, rows: sqlite3.Connection) -> None:
         """End every attempt without a sign of life for too long, and all that is beyond its other limits."""
         now = self.now()
-        late = rows.execute("SELECT * FROM tasks WHERE status = ? AND lease_until < ?", (IN_PROGRESS, now)).fetchall()
-        for row in late:
-            self.time_out(rows, row, f"no sign of life for {row['response_seconds']:g} s")
-            self.advance(rows, row["workflow"])
+        # Limits come before leases, as on a server: an attempt that is beyond both is beyond its limit.
         limited = rows.execute(
             "SELECT * FROM tasks WHERE limit_at < ? AND limit_at IS NOT NULL"
             " AND status IN ('SCHEDULED', 'IN_PROGRESS') ORDER BY limit_at",
@@ -123,6 +144,10 @@ class Changes:
         ).fetchall()
         for row in limited:
             self._over_limit(rows, row, now)
+        late = rows.execute("SELECT * FROM tasks WHERE status = ? AND lease_until < ?", (IN_PROGRESS, now)).fetchall()
+        for row in late:
+            if self.time_out(rows, row, f"no sign of life for {row['response_seconds']:g} s"):
+                self.advance(rows, row["workflow"])
         slow = rows.execute("SELECT id FROM workflows WHERE status = ? AND limit_at < ?", (RUNNING, now)).fetchall()
         for row in slow:
             self.end_workflow(rows, row["id"], TIMED_OUT, "the workflow took longer than its timeoutSeconds")
@@ -174,7 +199,12 @@ class Changes:
     def end_workflow(
         self, rows: sqlite3.Connection, workflow: str, status: str, reason: str = "", *, output: str | None = None
     ) -> bool:
-        """End a workflow that runs, with all that still runs in it; whether it ran."""
+        """End a workflow that runs, with all that still runs in it; whether it ran.
+
+        Without an `output` it is what the workflow's tasks have come to so far.
+        """
+        if output is None:
+            output = self._output_so_far(rows, workflow)
         changed = rows.execute(
             "UPDATE workflows SET status = ?, reason = ?, output = ?, ended_at = ? WHERE id = ? AND status = ?",
             (status, reason, output, self.now(), workflow, RUNNING),
@@ -183,6 +213,13 @@ class Changes:
             self.cancel_tasks(rows, workflow, reason or "the workflow is over")
             rows.execute("DELETE FROM targets WHERE workflow = ?", (workflow,))
         return changed.rowcount == 1
+
+    def _output_so_far(self, rows: sqlite3.Connection, workflow: str) -> str | None:
+        row = rows.execute("SELECT * FROM workflows WHERE id = ?", (workflow,)).fetchone()
+        if row is None:
+            return None
+        state = state_of(row, self._tasks(rows, workflow), self._clock.now())
+        return dumped(output_so_far(definition_in(row["definition"]), state, rules_in(row["rules"])))
 
     @staticmethod
     def rule(rows: sqlite3.Connection, row: sqlite3.Row) -> TaskRule:

@@ -118,8 +118,18 @@ def rules_in(text: str) -> dict[str, TaskRule]:
     return rules_from_text(text)
 
 
-def state_of(workflow: sqlite3.Row, tasks: list[sqlite3.Row]) -> WorkflowState:
+def state_of(workflow: sqlite3.Row, tasks: list[sqlite3.Row], now: datetime) -> WorkflowState:
     """What the scheduler decides from."""
+    rules = rules_in(workflow["rules"])
+
+    def out_of_time(row: sqlite3.Row) -> bool:
+        rule = rules.get(row["name"])
+        if rule is None or not rule.total_seconds:
+            return False
+        return (
+            now - datetime.fromisoformat(row["first_at"] or row["scheduled_at"])
+        ).total_seconds() >= rule.total_seconds
+
     return WorkflowState(
         workflow=workflow["id"],
         input=json.loads(workflow["input"]),
@@ -135,6 +145,7 @@ def state_of(workflow: sqlite3.Row, tasks: list[sqlite3.Row]) -> WorkflowState:
                 input=json.loads(row["input"]),
                 output=json.loads(row["output"]) if row["output"] else {},
                 reason=row["reason"],
+                out_of_time=out_of_time(row),
             )
             for row in tasks
         ],

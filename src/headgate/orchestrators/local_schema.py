@@ -100,4 +100,12 @@ MIGRATIONS = (
     );
     CREATE INDEX targets_of_workflow ON targets (workflow);
     """,
+    # When attempts of tasks with a limited rate were handed out; those of other tasks are not noted.
+    """
+    CREATE TABLE handed_out (
+        name TEXT NOT NULL,
+        at TEXT NOT NULL
+    );
+    CREATE INDEX handed_out_in_order ON handed_out (name, at);
+    """,
 )

@@ -152,6 +152,72 @@ def test_bad_input_is_told(headgate: Run, lake: EmbeddedLake, args: tuple[str, .
     assert told in shown.err
 
 
+def plain(reference: str, text: str, name: str = "plain") -> dict[str, Any]:
+    return {"name": name, "taskReferenceName": reference, "inputParameters": {"params": {"text": text}}}
+
+
+@pytest.mark.parametrize(
+    ("tasks", "told", "code"),
+    [
+        ([plain("a", "x", name="plane")], "there is no task 'plane' here; did you mean 'plain'?", 4),
+        ([plain("a", "${b.output.x}"), plain("b", "${a.output.x}")], "${b.output.x} names a task that has not run", 4),
+        ([plain("a", "${a.output.x}")], "${a.output.x} names a task that has not run by then", 4),
+        ([plain("a", "${c.output.x}")], "${c.output.x} names no task", 4),
+        ([plain("a", "x"), plain("a", "y")], "two tasks have the reference 'a'", 4),
+        ([plain("a", "${workflow.input.gone}")], "the input has no 'gone'", 4),
+        # Read when the workflow runs: the task itself says what it cannot take.
+        (
+            [plain("a", "x"), plain("b", "${a.output.result.nothing}")],
+            "params.text: Input should be a valid string, not None",
+            4,
+        ),
+    ],
+    ids=["unknown_task", "cycle", "itself", "no_such_reference", "twice", "missing_input", "unresolved"],
+)
+def test_a_workflow_that_cannot_work_is_told_by_name(
+    headgate: Run, lake: EmbeddedLake, project: Path, tasks: list[dict[str, Any]], told: str, code: int
+) -> None:
+    (project / "bad.json").write_text(json.dumps({"name": "bad", "tasks": tasks}, indent=2))
+    shown = headgate("run", "bad.json", "--tasks", "adding")
+    assert (shown.code, told in shown.err) == (code, True), shown.err
+    assert "Traceback" not in shown.err
+
+
+def test_a_failed_workflow_of_several_modules_is_retried_by_its_id_alone(
+    headgate: Run, lake: EmbeddedLake, project: Path
+) -> None:
+    (project / "flaky.py").write_text(
+        "from pathlib import Path\nfrom pydantic import BaseModel\nfrom headgate import TaskTerminalError, task\n"
+        "class Nothing(BaseModel):\n    pass\n"
+        "@task(owner_email='a@b.example')\n"
+        "def flaky(params: Nothing) -> Nothing:\n"
+        f"    if not Path({str(project / 'mended')!r}).exists():\n        raise TaskTerminalError('not yet')\n"
+        "    return params\n"
+    )
+    raw = {
+        "name": "two_modules",
+        "tasks": [
+            add("first", "${workflow.input.workspace}", "a"),
+            {"name": "flaky", "taskReferenceName": "flaky", "inputParameters": {"params": {}}},
+            add("second", "${first.output.workspace}", "b"),
+        ],
+        "outputParameters": {"length": "${second.output.result.length}"},
+    }
+    (project / "two.json").write_text(json.dumps(raw))
+    line = ("run", "two.json", "--tasks", "adding", "--tasks", "flaky", "--on", "songs@main", "--json")
+    failed = headgate(*line)
+    assert failed.code == 1, failed.err
+    workflow = json.loads(failed.out)["workflow"]
+    assert "would retry flaky" in headgate("run", "--retry", workflow, "--dry-run").out
+    (project / "mended").touch()
+    again = headgate("run", "--retry", workflow, "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["output"] == {"length": 2}
+    assert [task["retry_count"] for task in json.loads(again.out)["tasks"]] == [0, 0, 1, 0]
+    over = headgate("run", "--retry", workflow)
+    assert (over.code, "is COMPLETED, and only failed or dead work is retried" in over.err) == (4, True)
+
+
 def test_what_is_not_supported_is_named_with_its_line(headgate: Run, lake: EmbeddedLake, project: Path) -> None:
     unsupported = {"name": "w", "tasks": [{**WORKFLOW["tasks"][0], "name": "gone"}, {"type": "HTTP"}]}  # type: ignore[dict-item]
     (project / "w.json").write_text(json.dumps(unsupported, indent=1))

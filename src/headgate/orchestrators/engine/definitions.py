@@ -6,7 +6,8 @@ nothing about a run, and those at the value a server gives them by default, are 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from headgate.errors import Problem, Unsupported
 from headgate.orchestrators.engine import conditions
 from headgate.orchestrators.engine.files import Place, Where, by_path, read_file
 from headgate.orchestrators.engine.references import problems_of_references
-from headgate.orchestrators.engine.steps import Fork, Join, Loop, Simple, Step, Switch, WorkflowDefinition, every
+from headgate.orchestrators.engine.steps import Fork, Join, Loop, Simple, Step, Switch, WorkflowDefinition, every, heads
 from headgate.tasks.declaring import nearest
 
 _TOLD = frozenset({"description", "ownerEmail", "ownerApp", "createTime", "updateTime", "createdBy", "updatedBy"})
@@ -63,6 +64,16 @@ def read_definition(raw: Any, *, where: Where = by_path, tasks: Collection[str] 
     return definition
 
 
+def _joined(steps: list[Step]) -> Iterator[Step]:
+    """The steps, each join told what its fork begins with."""
+    for before, step in zip([None, *steps], steps, strict=False):
+        if isinstance(step, Join) and isinstance(before, Fork):
+            begun = tuple(reference for branch in before.branches for reference in heads(branch))
+            yield replace(step, begun_with=begun)
+        else:
+            yield step
+
+
 class _Reader:
     def __init__(self, where: Where, tasks: Collection[str] | None) -> None:
         self.where, self.tasks, self.name = where, tasks, ""
@@ -109,7 +120,7 @@ class _Reader:
             step for index, one in enumerate(raw) if (step := self._step(one, (*place, index), in_loop)) is not None
         ]
         self._check_joins(steps)
-        return tuple(steps)
+        return tuple(_joined(steps))
 
     def _step(self, raw: Any, place: Place, in_loop: bool) -> Step | None:
         if not isinstance(raw, Mapping):

@@ -25,6 +25,11 @@ class TaskRule:
     seconds: float = 0.0
     poll_seconds: float = 0.0
     total_seconds: float = 0.0
+    concurrent: int = 0
+    """How many attempts of the task may be in progress at once; 0 for any number."""
+    rate_per_window: int = 0
+    """How many attempts of the task may be handed out in a window of time; 0 for any number."""
+    window_seconds: float = 1.0
     writes: str | None = None
     """The input key of the store the task publishes to, if it publishes."""
     durable: bool = True
@@ -49,7 +54,7 @@ class TaskRule:
 
 def rule_of(declaration: TaskDeclaration, *, retries: int | None = None) -> TaskRule:
     """The rule a declaration makes; `retries` stands in for its own count."""
-    retry, timeout = declaration.controls.retry, declaration.controls.timeout
+    retry, timeout, limits = declaration.controls.retry, declaration.controls.timeout, declaration.controls.limits
     return TaskRule(
         count=retry.count if retries is None else retries,
         logic=retry.logic,
@@ -62,6 +67,9 @@ def rule_of(declaration: TaskDeclaration, *, retries: int | None = None) -> Task
         seconds=timeout.seconds,
         poll_seconds=timeout.poll_seconds,
         total_seconds=timeout.total_seconds,
+        concurrent=limits.concurrent,
+        rate_per_window=limits.rate_per_window,
+        window_seconds=limits.window_seconds,
         writes=declaration.writes,
         durable=declaration.writes is not None,
     )

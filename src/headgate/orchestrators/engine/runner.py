@@ -18,6 +18,7 @@ from headgate.tasks.declaration import TaskDeclaration
 from headgate.tasks.declaring import nearest
 from headgate.tasks.protocols import PolledAttempt
 
+SHORTEST_WAIT = 0.05
 LONGEST_WAIT = 1.0
 """Seconds between two looks at a workflow in which others may act, too: a person who cancels it, say."""
 
@@ -44,7 +45,8 @@ def run_workflow(
             return now
         due = orchestrator.next_due(workflow.id)
         wait = LONGEST_WAIT if due is None else (due - runtime.clock.now()).total_seconds()
-        runtime.wait(min(max(wait, 0.0), LONGEST_WAIT))
+        # What is due and was not handed out is held back by a limit of its task, which others may have used up.
+        runtime.wait(min(wait if wait > 0 else SHORTEST_WAIT, LONGEST_WAIT))
 
 
 def check_runnable(

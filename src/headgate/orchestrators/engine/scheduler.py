@@ -37,6 +37,8 @@ class TaskView:
     input: Mapping[str, Any] = field(default_factory=dict)
     output: Mapping[str, Any] = field(default_factory=dict)
     reason: str = ""
+    out_of_time: bool = False
+    """All attempts at it together have used up their time: it is not handed out again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,12 +99,23 @@ def next_tasks(
     try:
         done = walk.sequence(definition.steps, iteration=0, depth=0)
     except _Over as over:
-        return [over.end]
+        return [replace(over.end, output=walk.output())]
     if walk.decisions or walk.pending:
         return list(walk.decisions)
     if done:
         return [End(status=COMPLETED, output=walk.output())]
-    return [End(status=FAILED, reason="nothing runs, and nothing is left that could")]
+    reason = "nothing runs, and nothing is left that could"
+    return [End(status=FAILED, reason=reason, output=walk.output())]
+
+
+def output_so_far(
+    definition: WorkflowDefinition, state: WorkflowState, rules: Mapping[str, TaskRule] | None = None
+) -> Mapping[str, Any]:
+    """The output of a workflow that ends here, for whatever reason."""
+    walk = _Walk(definition, state, rules or {})
+    with suppress(_Over):
+        walk.sequence(definition.steps, iteration=0, depth=0)
+    return walk.output()
 
 
 def outline(
@@ -124,8 +137,12 @@ class _Walk:
     """Goes through the steps as far as the state allows."""
 
     def __init__(self, definition: WorkflowDefinition, state: WorkflowState, rules: Mapping[str, TaskRule]) -> None:
-        self.definition, self.rules = definition, rules
+        self.definition, self.state, self.rules = definition, state, rules
         self.latest = {(task.reference, task.iteration): task for task in state.tasks}
+        self.places = {task.id: place for place, task in enumerate(state.tasks)}
+        self.first_places: dict[tuple[str, int], int] = {}
+        for place, task in enumerate(state.tasks):
+            self.first_places.setdefault((task.reference, task.iteration), place)
         running = [task for task in state.tasks if task.status in RUNNING_STATES]
         self.targets = {target_of(self._rule(task.name), task.input): task.reference for task in running}
         self.known: dict[str, Any] = {
@@ -140,14 +157,22 @@ class _Walk:
         self.pending = 0
         self.decisions: list[Schedule] = []
         self.entries: list[Entry] = []
-        self.last: Mapping[str, Any] = {}
+        self.last: tuple[float, Mapping[str, Any]] = (-1, {})
 
     def output(self) -> Mapping[str, Any]:
-        if self.definition.output:
-            resolved = resolve(dict(self.definition.output), self.known)
-            assert isinstance(resolved, dict)
-            return resolved
-        return self.last
+        """As the definition says; else the output of what was scheduled last."""
+        if not self.definition.output:
+            return self.last[1]
+        # What a failure kept the walk from reaching has an output all the same.
+        known = {task.reference: self.facts(task, task.status) for task in self.state.tasks} | self.known
+        resolved = resolve(dict(self.definition.output), known)
+        assert isinstance(resolved, dict)
+        return resolved
+
+    def scheduled(self, place: float, output: Mapping[str, Any]) -> None:
+        """Note what was scheduled at a place in the order: the last of all is the output if the workflow names none."""
+        if place >= self.last[0]:
+            self.last = place, output
 
     def sequence(self, steps: Sequence[Step], *, iteration: int, depth: int) -> bool:
         """Whether all of them are done; what can be handed out now has become a decision."""
@@ -161,14 +186,14 @@ class _Walk:
                 done = self.switch(step, iteration, depth)
             case Fork():
                 self.enter(step, "FORK_JOIN", iteration, depth, COMPLETED)
+                self.learn(step, {})
                 for branch in step.branches:
                     self.sequence(branch, iteration=iteration, depth=depth + 1)
                 done = True  # the JOIN after it says what is waited for
             case Join():
                 done = all((reference, iteration) in self.done for reference in step.join_on)
                 self.enter(step, "JOIN", iteration, depth, COMPLETED if done else WAITING)
-                if done:
-                    self.learn(step, {one: self.known[one]["output"] for one in step.join_on if one in self.known})
+                self.join(step, iteration, done=done)
             case Loop():
                 done = self.loop(step, depth)
         if done:
@@ -192,7 +217,8 @@ class _Walk:
             )
             self.enter(step, "SIMPLE", iteration, depth, SCHEDULED)
             return False
-        gave_up = task.status == TERMINAL or task.retry_count >= task.retry_limit
+        self.scheduled(self.places[task.id], task.output)
+        gave_up = task.status == TERMINAL or task.retry_count >= task.retry_limit or task.out_of_time
         failed = task.status in (FAILED, TERMINAL, TIMED_OUT)
         status = COMPLETED_WITH_ERRORS if failed and gave_up and step.optional else task.status
         self.entries.append(
@@ -213,15 +239,24 @@ class _Walk:
             self.retry(task)
             return False
         if status not in (COMPLETED, COMPLETED_WITH_ERRORS):
-            raise _Over(End(status=FAILED, reason=f"{step.reference}: {task.reason or task.status}"))
-        self.known[step.reference] = {
-            "input": task.input,
-            "output": task.output,
-            "status": status,
-            "taskId": task.id,
-        }
-        self.last = task.output
+            how = TIMED_OUT if task.status == TIMED_OUT else FAILED
+            raise _Over(End(status=how, reason=f"{step.reference}: {task.reason or task.status}"))
+        self.known[step.reference] = self.facts(task, status)
         return True
+
+    @staticmethod
+    def facts(task: TaskView, status: str) -> dict[str, Any]:
+        return {"input": task.input, "output": task.output, "status": status, "taskId": task.id}
+
+    def join(self, step: Join, iteration: int, *, done: bool) -> None:
+        """A join is scheduled with its fork, right after what the branches begin with; it leaves empty outputs out."""
+        suffix = f"__{iteration}" if iteration else ""
+        outputs = {one: self.known[one]["output"] for one in step.join_on if (one, iteration) in self.done}
+        joined = {f"{one}{suffix}": output for one, output in outputs.items() if output}
+        begun = [self.first_places.get((reference, iteration), -1) for reference in step.begun_with]
+        self.scheduled(max(begun, default=-1) + 0.5, joined if done else {})
+        if done:
+            self.learn(step, joined)
 
     def retry(self, task: TaskView) -> None:
         self.schedule(
@@ -251,6 +286,7 @@ class _Walk:
         chosen = as_text(resolve(step.selector, self.known))
         self.enter(step, "SWITCH", iteration, depth, f"-> {chosen if step.cases.get(chosen) else 'default'}")
         self.learn(step, {"evaluationResult": [chosen], "selectedCase": chosen})
+        self.scheduled(int(self.last[0]) + 0.5, self.known[step.reference]["output"])
         return self.sequence(step.cases.get(chosen) or step.default, iteration=iteration, depth=depth + 1)
 
     def loop(self, step: Loop, depth: int) -> bool:
@@ -260,11 +296,12 @@ class _Walk:
             iteration += 1
             seen = len(self.entries)
             self.enter(step, "DO_WHILE", iteration, depth, f"round {iteration}")
+            self.learn(step, {**rounds, "iteration": iteration}, status=IN_PROGRESS)
             pending, decided = self.pending, len(self.decisions)
             done = self.sequence(step.body, iteration=iteration, depth=depth + 1)
             if not done or self.pending > pending or len(self.decisions) > decided:
                 return False
-            inner = [entry for entry in self.entries[seen:] if entry.task is not None]
+            inner = self.entries[seen + 1 :]
             rounds[str(iteration)] = {entry.reference: self.known[entry.reference]["output"] for entry in inner}
             self.learn(step, {**rounds, "iteration": iteration})
             variables = resolve(dict(step.input), self.known)
@@ -272,7 +309,7 @@ class _Walk:
             variables |= {reference: self.known[reference]["output"] for reference in own}
             if not step.condition.holds(variables):
                 return True
-            if not inner:
+            if not any(entry.task is not None for entry in inner):
                 reason = f"the loop {step.reference} ran no task in round {iteration}, and would go on for ever"
                 raise _Over(End(status=FAILED, reason=reason))
 
@@ -281,10 +318,8 @@ class _Walk:
             Entry(depth=depth, reference=step.reference, kind=kind, name=kind, iteration=iteration, status=status)
         )
 
-    def learn(self, step: Step, output: Mapping[str, Any]) -> None:
-        self.known[step.reference] = {"input": {}, "output": output, "status": COMPLETED, "taskId": None}
-        if isinstance(step, Join | Loop):
-            self.last = output
+    def learn(self, step: Step, output: Mapping[str, Any], status: str = COMPLETED) -> None:
+        self.known[step.reference] = {"input": {}, "output": output, "status": status, "taskId": None}
 
     def _rule(self, name: str) -> TaskRule:
         return self.rules.get(name) or _NO_RULE

@@ -50,6 +50,8 @@ class Join:
     reference: str
     where: str
     join_on: tuple[str, ...]
+    begun_with: tuple[str, ...] = ()
+    """The tasks that are scheduled together with the fork."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +98,15 @@ def inside(step: Step) -> tuple[tuple[Step, ...], ...]:
             return (step.body,)
         case _:
             return ()
+
+
+def heads(steps: tuple[Step, ...]) -> Iterator[str]:
+    """The tasks that a sequence may begin with."""
+    for step in steps[:1]:
+        if isinstance(step, Simple):
+            yield step.reference
+        for sequence in inside(step):
+            yield from heads(sequence)
 
 
 def every(steps: tuple[Step, ...]) -> Iterator[Step]:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from tests.unit.orchestrators.engine.kit import Raw, fork, loop, simple, workflow
 
 from headgate.errors import Conflict, Fenced, InvalidInput, NotFound
 from headgate.failpoints import Failpoint, arm
-from headgate.orchestrators.engine.rules import TaskRule
+from headgate.orchestrators.engine.rules import TaskRule, rule_of
 from headgate.orchestrators.local import LocalOrchestrator
 from headgate.orchestrators.local_schema import MIGRATIONS
+from headgate.tasks import ExecutionLimits, TaskControls, task, task_of
 
 NOW = TaskRule(count=1, delay_seconds=0, response_seconds=60)
 
@@ -92,11 +95,11 @@ def test_a_failure_cancels_what_runs_beside_it(local: LocalOrchestrator) -> None
     [
         (TaskRule(count=0, poll_seconds=10), False, 11, "TIMED_OUT", "no worker took it for 10 s"),
         (TaskRule(count=1, poll_seconds=10, policy="RETRY", delay_seconds=0), False, 11, "RUNNING", ""),
-        (TaskRule(count=0, poll_seconds=10, policy="RETRY"), False, 11, "FAILED", "no worker took it for 10 s"),
+        (TaskRule(count=0, poll_seconds=10, policy="RETRY"), False, 11, "TIMED_OUT", "no worker took it for 10 s"),
         (TaskRule(count=0, poll_seconds=10, policy="ALERT_ONLY"), False, 11, "RUNNING", ""),
         (TaskRule(count=3, seconds=10, response_seconds=5), True, 11, "TIMED_OUT", "it took longer than 10 s"),
         (TaskRule(count=1, seconds=10, policy="RETRY", response_seconds=5), True, 11, "RUNNING", ""),
-        (TaskRule(count=0, response_seconds=5), True, 6, "FAILED", "no sign of life for 5 s"),
+        (TaskRule(count=0, response_seconds=5), True, 6, "TIMED_OUT", "no sign of life for 5 s"),
         (TaskRule(count=3, response_seconds=5, delay_seconds=0), True, 6, "RUNNING", ""),
         (TaskRule(count=3, total_seconds=10, policy="RETRY"), True, 11, "TIMED_OUT", "all attempts together"),
     ],
@@ -252,6 +255,48 @@ def test_retrying_takes_the_branch_again(local: LocalOrchestrator) -> None:
     assert local.workflow(of).status == "FAILED"
     local.cancel(other, reason="not needed")
     assert local.retry(polled.id.task_id, reason="again").workflow_status == "RUNNING"
+
+
+def test_no_more_attempts_are_in_progress_than_the_task_allows(local: LocalOrchestrator) -> None:
+    """Counted over all workflows; another task is not held back by it."""
+    raw = workflow(*fork("f", [simple("a"), simple("b")], [simple("c", name="other")]))
+    rules = {"t": TaskRule(concurrent=2, delay_seconds=0), "other": NOW}
+    for _ in range(3):
+        local.start(raw, {}, rules=rules)
+    held = [local.poll(None) for _ in range(9)]
+    assert sorted(one.task_name for one in held if one) == ["other", "other", "other", "t", "t"]
+    first = next(one for one in held if one and one.task_name == "t")
+    local.complete(first.id, {})
+    assert [one is None for one in (local.poll("t"), local.poll("t"))] == [False, True]
+
+
+def test_attempts_are_handed_out_no_faster_than_the_task_allows(local: LocalOrchestrator, clock: HandClock) -> None:
+    rules = {"t": TaskRule(rate_per_window=2, window_seconds=10, delay_seconds=0)}
+    for _ in range(5):
+        local.start(workflow(simple("a")), {}, rules=rules)
+
+    def polled() -> int:
+        return sum(local.poll("t") is not None for _ in range(5))
+
+    assert polled() == 2
+    clock.pass_seconds(9)
+    assert polled() == 0
+    clock.pass_seconds(1)
+    assert polled() == 2
+
+
+def test_the_limits_of_a_declaration_become_those_of_its_rule() -> None:
+    limits = ExecutionLimits(concurrent=3, rate_per_window=5, window_seconds=7)
+    rule = rule_of(replace(task_of(task(name="limited")(_nothing)), controls=TaskControls(limits=limits)))
+    assert (rule.concurrent, rule.rate_per_window, rule.window_seconds) == (3, 5, 7)
+
+
+def _nothing(params: _Nothing) -> _Nothing:
+    return params
+
+
+class _Nothing(BaseModel):
+    pass
 
 
 def test_what_cannot_be_run_leaves_nothing_behind(local: LocalOrchestrator) -> None:
