@@ -159,7 +159,8 @@ class _Reader:
                 )
                 return Fork(branches=tuple(sequences), **at)
             case "JOIN":
-                return Join(join_on=tuple(map(str, self._list(raw, "joinOn", place))), **at)
+                joined = tuple(map(str, self._list(raw, "joinOn", place)))
+                return Join(join_on=joined, begun_with=(), **at)
             case _:
                 return self._loop(raw, place, at, in_loop)
 
