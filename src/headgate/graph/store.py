@@ -10,7 +10,7 @@ from threading import Lock
 
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.graph.manifest import Manifest
-from headgate.graph.manifest.format import FORMATS, Formats
+from headgate.graph.manifest.format import Formats
 from headgate.graph.recovery.sidecar import Sidecars
 from headgate.graph.storage import Location, SmallObjects, TableStore, open_objects
 from headgate.ids import ULIDS, IdSource
@@ -51,7 +51,7 @@ class GraphStore:
         clock: Clock = SYSTEM_CLOCK,
         ids: IdSource = ULIDS,
         patience: Patience | None = None,
-        formats: Formats = FORMATS,
+        formats: Formats | None = None,
     ) -> GraphStore:
         """The graph at a location, whatever branch; refuses formats it does not know."""
         manifest = Manifest.open(location, formats)

@@ -84,6 +84,9 @@ class Formats:
         return row
 
 
-CURRENT = 1
-FORMATS = Formats(current=CURRENT, oldest=1)
-"""What this version knows."""
+FORMATS = Formats(current=1, oldest=1)
+
+
+def known_formats() -> Formats:
+    """What this version knows."""
+    return FORMATS

@@ -15,7 +15,7 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
-from headgate.graph.manifest.format import FORMATS, Formats
+from headgate.graph.manifest.format import Formats, known_formats
 from headgate.graph.manifest.rows import COLUMNS, Commit, Row, decode, encode
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
@@ -29,9 +29,9 @@ _SCHEMA = pa.schema([field.with_metadata(None) for field in COLUMNS])
 
 
 class History:
-    def __init__(self, location: Location, formats: Formats = FORMATS) -> None:
+    def __init__(self, location: Location, formats: Formats | None = None) -> None:
         self._location = location
-        self._formats = formats
+        self._formats = formats or known_formats()
         self._options = dict(location.options) or None
 
     def create(self) -> None:

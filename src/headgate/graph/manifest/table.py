@@ -18,7 +18,7 @@ from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
 from headgate.errors import AlreadyExists, HeadgateError, NotFound, StoreDamaged, Transient
-from headgate.graph.manifest.format import FORMATS, Formats
+from headgate.graph.manifest.format import Formats, known_formats
 from headgate.graph.manifest.history import History
 from headgate.graph.manifest.rows import COLUMNS, Row, decode, encode
 from headgate.graph.manifest.state import ManifestState
@@ -44,15 +44,15 @@ class MergeUnknown(Exception):
 class Manifest:
     """The rows of one graph's manifest. Threads may share it; each call sees one version."""
 
-    def __init__(self, location: Location, dataset: LanceDataset, formats: Formats = FORMATS) -> None:
+    def __init__(self, location: Location, dataset: LanceDataset, formats: Formats | None = None) -> None:
         self._location = location
-        self.formats = formats
+        self.formats = formats or known_formats()
         self._options = dict(location.options) or None
         self._dataset = dataset
         self._state: ManifestState | None = None
         self._places: dict[str, int] = {}
         self._lock = threading.RLock()
-        self.history = History(location, formats)
+        self.history = History(location, self.formats)
 
     @classmethod
     def create(cls, location: Location, rows: Iterable[Row]) -> Manifest:
@@ -74,7 +74,7 @@ class Manifest:
         return cls(location, dataset)
 
     @classmethod
-    def open(cls, location: Location, formats: Formats = FORMATS) -> Manifest:
+    def open(cls, location: Location, formats: Formats | None = None) -> Manifest:
         dataset = find(location)
         if dataset is None:
             raise NotFound(

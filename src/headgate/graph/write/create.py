@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headgate.clock import Clock
 from headgate.graph.manifest import Manifest
-from headgate.graph.manifest.format import CURRENT
+from headgate.graph.manifest.format import known_formats
 from headgate.graph.manifest.rows import Commit, Format, Head, Pin, Row, SchemaRow, TableRow, stamp_time
 from headgate.graph.manifest.table import refuse_taken
 from headgate.graph.schema.arrow import arrow_schema
@@ -22,11 +22,11 @@ def create_graph(
     schema = with_ids(parse_schema(text))
     refuse_taken(location)
     tables = TableStore(location)
-    commit = ids.new()
+    commit, current = ids.new(), known_formats().current
     rows: list[Row] = [
-        Format(stamp=CURRENT),
+        Format(stamp=current),
         SchemaRow(branch=branch, order=1, schema=schema_to_json(schema), source=text),
-        Head(branch=branch, order=1, commit=commit, format=CURRENT),
+        Head(branch=branch, order=1, commit=commit, format=current),
     ]
     names = []
     for table in schema.tables():
