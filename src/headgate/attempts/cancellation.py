@@ -28,6 +28,12 @@ class Cancellation(threading.Event):
         finally:
             self._stops.remove(stop)
 
+    def add(self, stop: Callable[[], None]) -> None:
+        """Call `stop` when the word comes, for as long as this lives."""
+        self._stops.append(stop)
+        if self.is_set():
+            self._call(stop)
+
     def set(self) -> None:
         super().set()
         for stop in tuple(self._stops):

@@ -28,6 +28,9 @@ _PUBLISHES_LOOKED_AT = 1000
 KEPT_RECORDS = 100_000
 """How many attempts `headgate gc` leaves on record."""
 
+NOT_REPORTED = "NOT REPORTED"
+"""The status of an attempt that is over and was not reported: nobody wanted it, or nobody could be told."""
+
 MIGRATIONS = (
     """
     CREATE TABLE attempts (
@@ -197,6 +200,13 @@ class AttemptRecords:
                 record.kept_at,
                 record.execution,
             ),
+        )
+
+    def died(self, execution: str, *, status: str | None, phase: str, reason: str, at: datetime) -> None:
+        """End the record of an attempt whose process is gone; one that had ended stays as it was."""
+        self._put(
+            "UPDATE attempts SET ended_at = ?, status = ?, phase = ?, reason = ? WHERE execution = ? AND status = ''",
+            (at.isoformat(), status or NOT_REPORTED, phase, reason, execution),
         )
 
     def published(

@@ -14,7 +14,7 @@ from typing import Any
 
 from headgate._version import __version__
 from headgate.attempts.cancellation import Cancellation
-from headgate.attempts.records import AttemptRecord
+from headgate.attempts.records import NOT_REPORTED, AttemptRecord
 from headgate.clock import Clock
 from headgate.publication import Decision, Ref, Strength
 from headgate.tasks.declaration import TaskDeclaration
@@ -150,7 +150,7 @@ class Run:
             started_at=self.started_at,
             input=told.input,
             ended_at=self.clock.now(),
-            status=self.status or "NOT REPORTED",
+            status=self.status or NOT_REPORTED,
             phase=str(self.phase) if self.error is not None else "",
             error=type(self.error).__name__ if self.error is not None else "",
             reason=self.reason,

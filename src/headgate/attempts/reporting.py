@@ -11,6 +11,7 @@ from headgate.attempts.fence import CANCELLED, check_current
 from headgate.attempts.records import AbandonedRecord
 from headgate.attempts.report import Run
 from headgate.attempts.runtime import Runtime
+from headgate.clock import Clock
 from headgate.errors import HeadgateError, OrchestratorStatus, OutcomeUnknown, StaleAttemptError, Transient
 from headgate.failpoints import Failpoint, failpoint
 from headgate.tasks.failures import Ending, Phase, classify, reason_of
@@ -101,24 +102,42 @@ _T = TypeVar("_T")
 
 
 def _insist(runtime: Runtime, run: Run, call: Callable[[], _T]) -> _T:
-    """Try again until the orchestrator answers or the completion budget is used up.
+    return insist(
+        call,
+        within=run.declaration.budget.completion_timeout_seconds,
+        publish_id=run.execution,
+        clock=runtime.clock,
+        wait=runtime.wait,
+    )
 
-    Reports may be repeated safely: a finished task id takes no second one.
+
+def insist(
+    call: Callable[[], _T],
+    *,
+    within: float,
+    publish_id: str,
+    clock: Clock,
+    wait: Callable[[float], object],
+    silence: str = "the orchestrator did not say whether it took the result",
+) -> _T:
+    """Try again until there is an answer or so many seconds are used up.
+
+    For what may be repeated safely: a finished task id takes no second report.
     """
-    deadline = runtime.clock.monotonic() + run.declaration.budget.completion_timeout_seconds
-    wait = _FIRST_WAIT
+    deadline = clock.monotonic() + within
+    pause = _FIRST_WAIT
     while True:
         try:
             return call()
         except (Transient, OutcomeUnknown) as error:
-            if runtime.clock.monotonic() + wait > deadline:
+            if clock.monotonic() + pause > deadline:
                 raise OutcomeUnknown(
-                    message=f"the orchestrator did not say whether it took the result: {error.summary}",
+                    message=f"{silence}: {error.summary}",
                     hint="if it did not, the lease runs out and the task is handed out again",
-                    publish_id=run.execution,
+                    publish_id=publish_id,
                 ) from error
-            runtime.wait(wait)
-            wait = min(wait * 2, _LONGEST_WAIT)
+            wait(pause)
+            pause = min(pause * 2, _LONGEST_WAIT)
 
 
 def _same_refs(accepted: Mapping[str, Any], ours: Mapping[str, Any]) -> bool:

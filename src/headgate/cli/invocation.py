@@ -19,22 +19,14 @@ class Invocation:
     @cached_property
     def loaded(self) -> Loaded:
         """The settings with their sources, read once, with logging set up as they say."""
-        from headgate import logs
         from headgate.cli import console
+        from headgate.orchestrators.logging_up import set_up_logging
         from headgate.settings import load
 
         loaded = load(profile=self.profile)
         for warning in loaded.warnings:
             console.note(f"warning: {warning}")
-        log = loaded.settings.log
-        logs.configure(
-            level="debug" if self.debug else log.level,
-            file=log.file,
-            max_bytes=int(log.max_mb * 1_000_000),
-            keep=log.keep,
-            secrets=loaded.secrets(),
-            everything=self.debug,
-        )
+        set_up_logging(loaded.settings, debug=self.debug)
         return loaded
 
     @property

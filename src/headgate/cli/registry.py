@@ -42,6 +42,15 @@ COMMANDS: tuple[Command, ...] = (
     Command("demo", "headgate.cli.start", WORK, "Show what Headgate does, on the embedded parts in a folder."),
     Command("check", "headgate.cli.work", WORK, "Show the tasks of a module, or everything that is wrong with it."),
     Command("extract", "headgate.cli.work", WORK, "Write the TaskDefs of a module as a Conductor server takes them."),
+    Command(
+        "register",
+        "headgate.cli.serving",
+        WORK,
+        "Tell the Conductor server about the tasks of a module, and show what that changes.",
+    ),
+    Command(
+        "worker", "headgate.cli.serving", WORK, "Work on tasks that a Conductor server hands out, until told to stop."
+    ),
     Command("fence", "headgate.cli.fence", UPKEEP, "Install, show or remove the fence of a lakeFS repository."),
     Command(
         "repair", "headgate.cli.fence", UPKEEP, "Show what is uncommitted on a branch of a lakeFS; drop it on request."

@@ -258,8 +258,7 @@ class _Tree:
         self._refresh()
 
     def progress(self, progress: Progress) -> None:
-        of = f" of {progress.total:g}" if progress.total else ""
-        self._now[self._task] = f"{progress.done:g}{of} {progress.message}".rstrip()
+        self._now[self._task] = progress.told
         self._refresh()
 
     def report(self, report: AttemptReport) -> None:

@@ -29,6 +29,12 @@ class Progress:
     total: float | None = None
     message: str = ""
 
+    @property
+    def told(self) -> str:
+        """For people: `3 of 10 rendering`."""
+        of = f" of {self.total:g}" if self.total else ""
+        return f"{self.done:g}{of} {self.message}".rstrip()
+
 
 def _plain_logger() -> Logger:
     import structlog  # costs time that declaring a task need not pay

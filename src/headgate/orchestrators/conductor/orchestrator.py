@@ -35,6 +35,10 @@ class ConductorOrchestrator:
     def id(self) -> str:
         return server_id(self.client, self._ids)
 
+    def id_now(self) -> str:
+        """The server's id, asked for again: one that lost its database has another."""
+        return server_id(self.client, self._ids)
+
     def close(self) -> None:
         self.client.close()
 

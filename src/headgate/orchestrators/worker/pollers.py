@@ -1,0 +1,87 @@
+"""Fetching attempts: one thread for each task, polling only while an executor is reserved for what may come."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from typing import Protocol
+
+from headgate.clock import Clock
+from headgate.errors import HeadgateError
+from headgate.orchestrators.executors import Pool
+from headgate.tasks.protocols import PolledAttempt
+
+log = logging.getLogger(__name__)
+
+LONG_WAIT = 1.0
+"""Seconds the server waits for a task to come, where nobody else needs the executor meanwhile."""
+_SHORT_WAIT = 0.1
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+_REMIND_EVERY = 60.0
+
+
+class Polls(Protocol):
+    def poll(self, task_name: str, *, wait: float) -> PolledAttempt | None: ...
+
+
+class Poller:
+    """Polls one task until `stop` is set. Whatever goes wrong, what runs goes on, and polling begins again."""
+
+    def __init__(self, task: str, orchestrator: Polls, pool: Pool, *, stop: threading.Event, clock: Clock) -> None:
+        self._task, self._orchestrator, self._pool, self._stop, self._clock = task, orchestrator, pool, stop, clock
+        self._thread = threading.Thread(target=self._run, name=f"headgate-poll-{task}", daemon=True)
+        self._failures = 0
+        self._told_at = 0.0
+        self.trouble: str | None = None
+        """Why the last poll failed; None if it did not."""
+        self.outages = 0
+        """How often polling failed and worked again."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._poll()
+            except HeadgateError as error:
+                self._failed(str(error))
+            except Exception as error:
+                log.exception("polling %s failed in a way that was not foreseen", self._task)
+                self._failed(f"{type(error).__name__}: {error}")
+            else:
+                self._worked()
+
+    def _poll(self) -> None:
+        slot = self._pool.take(stop=self._stop)
+        if slot is None:
+            return
+        attempt = None
+        try:
+            attempt = self._orchestrator.poll(self._task, wait=_SHORT_WAIT if self._pool.contended else LONG_WAIT)
+        finally:
+            if attempt is None:
+                self._pool.give_back(slot)
+        if attempt is not None:
+            self._pool.begin(slot, attempt)
+
+    def _failed(self, told: str) -> None:
+        self.trouble = told
+        now = self._clock.monotonic()
+        if not self._failures or now - self._told_at >= _REMIND_EVERY:
+            self._told_at = now
+            log.warning("no attempts of %s can be fetched: %s; trying on", self._task, told)
+        self._failures += 1
+        pause = min(_FIRST_PAUSE * 2 ** min(self._failures, 10), _LONGEST_PAUSE)
+        self._stop.wait(pause * random.uniform(0.5, 1.0))
+
+    def _worked(self) -> None:
+        if self._failures:
+            log.info("attempts of %s are fetched again", self._task)
+            self._failures, self.trouble = 0, None
+            self.outages += 1
