@@ -25,7 +25,7 @@ from pathlib import Path
 from headgate.attempts.cleanup import Cleanup
 from headgate.errors import InvalidSettings, NotFound, RecoveryRequired
 from headgate.failpoints import Failpoint, failpoint
-from headgate.lake.disk import disk_error
+from headgate.lake.disk import disk_error, keep_apart
 from headgate.tasks.protocols import PolledAttempt
 
 MARKER = ".headgate-attempt.json"
@@ -113,6 +113,7 @@ def open_workspace(
     unfinished, final = root / f"{UNFINISHED}{marker.execution}", root / marker.execution
     with disk_told(root):
         root.mkdir(parents=True, exist_ok=True)
+        keep_apart(root)
         unfinished.mkdir(0o700)
     cleanup.later(f"remove {unfinished}", remove_tree, unfinished)
     failpoint(Failpoint.WORKSPACE_BEGUN)

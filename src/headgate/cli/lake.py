@@ -145,6 +145,8 @@ def get(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write; it must not be there.")],
 ) -> None:
     """Write an object to a file."""
+    from headgate.lake.interface import Wanted
+
     with _at(store) as (opened, repository, ref):
         found = [item for item in opened.objects(repository, ref, prefix=path) if item.path == path]
         if not found:
@@ -155,7 +157,7 @@ def get(
                 name=path,
             )
         try:
-            opened.fetch(repository, ref, found[0], into=file)
+            list(opened.fetch(repository, ref, [Wanted(found[0], str(file))]))
         except FileExistsError:
             raise InvalidInput(message=f"{file} is there already", hint="name another file, or remove it") from None
 

@@ -21,6 +21,7 @@ from headgate.lake.interface import (
     LocalFile,
     Progress,
     Source,
+    Wanted,
 )
 from headgate.lake.transfer import download
 from headgate.lake.workspace import Baseline, WorkspaceChanges, detect_changes
@@ -42,6 +43,7 @@ __all__ = [
     "LocalFile",
     "Progress",
     "Source",
+    "Wanted",
     "WorkspaceChanges",
     "detect_changes",
     "download",

@@ -8,6 +8,7 @@ meanwhile is a miss and no more. Any number of processes may share a folder.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from headgate.database import Database
 from headgate.errors import StoreDamaged
 from headgate.ids import ULIDS
 from headgate.lake.blobs import Blob, BlobStore
-from headgate.lake.disk import Disk
+from headgate.lake.disk import UnsyncedDisk, disk_faults, keep_apart
 from headgate.lake.interface import Fetched, LakeObject, LocalFile, Source
 
 DEFAULT_CAP = 10 << 30
@@ -27,6 +28,10 @@ _KEEP = 0.9
 """The share of the cap that is left after an eviction, so that the next put does not evict again."""
 _FLUSH = 256
 """Index rows written in one transaction."""
+_ASKED = 500
+"""Index rows read at once."""
+_USE_SECONDS = 60
+"""A use this soon after another one is not noted: what goes first is no finer a question."""
 
 _MIGRATIONS = (
     """
@@ -44,17 +49,9 @@ CREATE INDEX objects_by_use ON objects (used_at);
 )
 
 
-class _Unsynchronised(Disk):
-    """A disk whose writes need not outlive a power failure: what is not whole is found out when it is read."""
+class Kept(NamedTuple):
+    """An object of the cache: whose it is, and which blob has its bytes."""
 
-    def sync_file(self, fd: int) -> None:
-        pass
-
-    def sync_folder(self, path: Path | str) -> None:
-        pass
-
-
-class _Row(NamedTuple):
     place: str
     checksum: str
     size: int
@@ -67,14 +64,17 @@ class Cache:
 
     def __init__(self, folder: Path, *, cap: int = DEFAULT_CAP, clock: Clock = SYSTEM_CLOCK) -> None:
         self.folder, self.cap, self._clock = folder, cap, clock
-        self._blobs = BlobStore(folder, disk=_Unsynchronised())
+        self._blobs = BlobStore(folder, disk=UnsyncedDisk())
         if not (folder / "index.db").exists():
+            with disk_faults(folder, "create the download cache"):
+                folder.mkdir(parents=True, exist_ok=True)
+            keep_apart(folder)
             self._blobs.create()
         self._index = Database(
             folder / "index.db", what="the index of the download cache", migrations=_MIGRATIONS, durable=False
         )
         self._lock = threading.Lock()
-        self._pending: dict[tuple[str, str, int], _Row] = {}
+        self._pending: dict[tuple[str, str, int], Kept] = {}
         self._owner = ULIDS.new()
         self._number = 0
         self._added = 0
@@ -83,18 +83,32 @@ class Cache:
         self.flush()
         self._index.close()
 
-    def fetch(self, place: str, item: LakeObject, *, into: Path | str) -> Fetched | None:
-        """Write the object to the new file `into`, verified; None if it is not here."""
-        digest = self._find(place, item)
-        if digest is None:
-            return None
+    def look_up(self, place: str, items: Sequence[LakeObject]) -> list[Kept | None]:
+        """What is here of each of the items."""
+        with self._lock:
+            kept = {key: row for item in items if (row := self._pending.get(key := (place, item.checksum, item.size)))}
+        missing = [item.checksum for item in items if (place, item.checksum, item.size) not in kept]
+        for at in range(0, len(missing), _ASKED):
+            asked = missing[at : at + _ASKED]
+            marks = ", ".join("?" * len(asked))
+            with self._index.read() as connection:
+                rows = connection.execute(
+                    f"SELECT * FROM objects WHERE place = ? AND checksum IN ({marks})", (place, *asked)
+                ).fetchall()
+            kept.update({(row[0], row[1], row[2]): Kept(*row) for row in rows})
+        return [kept.get((place, item.checksum, item.size)) for item in items]
+
+    def fetch(self, kept: Kept, *, into: Path | str) -> Fetched | None:
+        """Write what was looked up to the new file `into`, verified; None if it is not here any more."""
         try:
-            stat = self._blobs.copy_out(Blob(digest, item.size), into)
+            stat = self._blobs.copy_out(Blob(kept.digest, kept.size), into)
         except StoreDamaged:
-            self._forget(digest)
+            self._forget(kept.digest)
             return None
-        self._note(_Row(place, item.checksum, item.size, digest, self._clock.now().timestamp()))
-        return Fetched(stat, digest, cached=True)
+        now = self._clock.now().timestamp()
+        if now - kept.used_at > _USE_SECONDS:
+            self._note(kept._replace(used_at=now))
+        return Fetched(stat, kept.digest, cached=True)
 
     def add(self, place: str, item: LakeObject, source: Source, *, digest: str) -> None:
         """Keep an object. `digest` is the BLAKE3 of the bytes known to be its own: no others ever come out again."""
@@ -104,7 +118,7 @@ class Cache:
             self._blobs.put_unlasting(source, digest)
         elif self._put(item, source) != Blob(digest, item.size):
             return
-        self._note(_Row(place, item.checksum, item.size, digest, self._clock.now().timestamp()))
+        self._note(Kept(place, item.checksum, item.size, digest, self._clock.now().timestamp()))
         with self._lock:
             self._added += item.size
             full = self._added > self.cap * (1 - _KEEP)
@@ -157,19 +171,7 @@ class Cache:
                 self._blobs.remove(blob.checksum)
         return sum(blob.size for blob in stray)
 
-    def _find(self, place: str, item: LakeObject) -> str | None:
-        with self._lock:
-            pending = self._pending.get((place, item.checksum, item.size))
-        if pending is not None:
-            return pending.digest
-        with self._index.read() as connection:
-            found = connection.execute(
-                "SELECT digest FROM objects WHERE place = ? AND checksum = ? AND size = ?",
-                (place, item.checksum, item.size),
-            ).fetchone()
-        return str(found[0]) if found else None
-
-    def _note(self, row: _Row) -> None:
+    def _note(self, row: Kept) -> None:
         with self._lock:
             self._pending[(row.place, row.checksum, row.size)] = row
             full = len(self._pending) >= _FLUSH

@@ -5,10 +5,12 @@ A test hands in a `Disk` that records or refuses them. Faults of the file system
 
 from __future__ import annotations
 
+import array
 import errno
+import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from headgate.errors import AccessDenied, DiskFull, HeadgateError, InvalidInput, Transient
@@ -18,6 +20,9 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 _SHOWN = 200
 """Characters of a name that is too long; the rest of the message must fit behind it."""
 _DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+_GET_FLAGS, _SET_FLAGS = 0x80086601, 0x40086602
+_UNRELATED = 0x00020000
 
 
 class Disk:
@@ -51,7 +56,7 @@ class Disk:
 
 
 class UnsyncedDisk(Disk):
-    """A disk nobody waits for: a killed process loses nothing, a power failure may. For tests of tasks."""
+    """A disk nobody waits for: a killed process loses nothing, a power failure may."""
 
     def sync_file(self, fd: int) -> None:
         pass
@@ -81,6 +86,25 @@ def disk_error(fault: OSError, path: str | Path, doing: str) -> HeadgateError:
             hint="rename it in the lake, or leave it out with the task's exclude",
         )
     return Transient(message=f"could not {doing} {path}: {fault.strerror or fault}", hint="try again")
+
+
+def keep_apart(folder: Path | str) -> None:
+    """Tell the file system that what lies in one folder of `folder` has nothing to do with what lies in another.
+
+    ext4 then puts each of them into a part of the disk of its own. Without it, and without a journal, making a file
+    where many were just removed takes ten times as long: ext4 does not use the place of a removed file again for a
+    while, and looks through all of them for each new one. A file system that knows no such hint is left as it is.
+    """
+    with suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            flags = array.array("I", [0])
+            fcntl.ioctl(fd, _GET_FLAGS, flags)
+            if not flags[0] & _UNRELATED:
+                flags[0] |= _UNRELATED
+                fcntl.ioctl(fd, _SET_FLAGS, flags)
+        finally:
+            os.close(fd)
 
 
 @contextmanager

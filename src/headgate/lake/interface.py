@@ -76,6 +76,13 @@ class FileStat(NamedTuple):
         return cls(stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
+class Wanted(NamedTuple):
+    """An object, and the new file that is to have its bytes."""
+
+    item: LakeObject
+    into: str
+
+
 class Fetched(NamedTuple):
     """A file as it was written: its stat, and the BLAKE3 digest of its bytes."""
 
@@ -175,8 +182,8 @@ class Lake(Protocol):
         """While this is open, no upkeep takes away what `ref` refers to."""
         ...
 
-    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path | str) -> Fetched:
-        """Write the bytes of `item`, verified, to the new file `into`.
+    def fetch(self, repository: str, ref: Ref, wanted: Sequence[Wanted]) -> Iterator[Fetched]:
+        """Write the bytes of each wanted object, verified, to its new file, one after the other as it is iterated.
 
         Bytes that are not those of the checksum raise `StoreDamaged`, and leave no file; a file that is there already
         raises `FileExistsError`, and stays. Nothing the new file's owner does to it can reach the store.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from headgate.errors import InvalidInput
 from headgate.failpoints import Failpoint, failpoint
 from headgate.lake.disk import disk_error
-from headgate.lake.interface import Fetched, Lake, LakeObject, Progress
+from headgate.lake.interface import Fetched, Lake, LakeObject, Progress, Wanted
 from headgate.lake.paths import key_problem, normal_prefix
 from headgate.lake.workspace import Baseline, Recorded, Selects, settle
 from headgate.publication import Ref
@@ -57,8 +57,7 @@ def download(
             try:
                 while batch := plan.next():
                     size, cached = sum(item.size for item, _ in batch), 0
-                    for item, path in batch:
-                        fetched = _fetch(lake, repository, ref, item, path, into)
+                    for (item, path), fetched in _fetched(lake, repository, ref, batch, into):
                         files[path] = Recorded(fetched.stat, fetched.digest)
                         cached += item.size if fetched.cached else 0
                         failpoint(Failpoint.ATTEMPT_DURING_DOWNLOAD)
@@ -82,11 +81,17 @@ def download(
     )
 
 
-def _fetch(lake: Lake, repository: str, ref: Ref, item: LakeObject, path: str, into: Path) -> Fetched:
+def _fetched(
+    lake: Lake, repository: str, ref: Ref, batch: Sequence[_Item], into: Path
+) -> Iterator[tuple[_Item, Fetched]]:
+    """Each of the batch as soon as its file is written."""
+    done = 0
     try:
-        return lake.fetch(repository, ref, item, into=f"{into}/{path}")
+        for fetched in lake.fetch(repository, ref, [Wanted(item, f"{into}/{path}") for item, path in batch]):
+            yield batch[done], fetched
+            done += 1
     except FileExistsError:
-        raise _collision(item.path, into) from None
+        raise _collision(batch[done].item.path, into) from None
 
 
 class _Plan:

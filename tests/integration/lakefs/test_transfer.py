@@ -15,7 +15,7 @@ from tools.servers import Server
 from headgate.errors import NotFound, StoreDamaged
 from headgate.ids import ULIDS
 from headgate.lake.cache import Cache
-from headgate.lake.interface import MAIN, Changes, LakeObject, LocalFile
+from headgate.lake.interface import MAIN, Changes, LakeObject, LocalFile, Wanted
 from headgate.lake.lakefs import Endpoint, LakeFSLake
 from headgate.lake.lakefs.objects import PRESIGN_FROM
 from headgate.lake.transfer import download
@@ -116,7 +116,7 @@ def test_bytes_that_were_changed_under_the_server_are_found_out(lakefs: Server, 
 def test_an_object_that_is_gone_is_not_found(lake: LakeFSLake, tmp_path: Path) -> None:
     name, ref = repository(lake, {"a": b"a"})
     with pytest.raises(NotFound):
-        lake.fetch(name, ref, LakeObject("b", 1, "0" * 32), into=tmp_path / "b")
+        list(lake.fetch(name, ref, [Wanted(LakeObject("b", 1, "0" * 32), str(tmp_path / "b"))]))
     assert not (tmp_path / "b").exists()
 
 
@@ -162,8 +162,7 @@ def test_large_objects_go_past_the_server(
     puts = {"big": LocalFile(tmp_path / "big"), "small": b"small"}
     ref = lake.commit(name, MAIN, Changes(puts=puts), message="big")
     items = {item.path: item for item in lake.objects(name, ref)}
-    for path in puts:
-        lake.fetch(name, ref, items[path], into=tmp_path / f"{path}.out")
+    assert len(list(lake.fetch(name, ref, [Wanted(items[path], str(tmp_path / f"{path}.out")) for path in puts]))) == 2
     assert (tmp_path / "big.out").read_bytes() == data
     assert (tmp_path / "small.out").read_bytes() == b"small"
     assert sum("X-Amz-Signature" in one for one in asked) == 2

@@ -11,18 +11,18 @@ import pytest
 from blake3 import blake3
 
 from headgate.lake.cache import LARGEST, Cache
-from headgate.lake.interface import FileStat, LakeObject, LocalFile
+from headgate.lake.interface import Fetched, FileStat, LakeObject, LocalFile
 from headgate.settings import Settings
 
 
 class TickingClock:
-    """Each look at it is a second later."""
+    """Each look at it is two minutes later."""
 
     def __init__(self) -> None:
         self._now = datetime(2026, 1, 1, tzinfo=UTC)
 
     def now(self) -> datetime:
-        self._now += timedelta(seconds=1)
+        self._now += timedelta(minutes=2)
         return self._now
 
     def monotonic(self) -> float:
@@ -37,6 +37,11 @@ def add(cache: Cache, data: bytes, place: str = "here") -> None:
     cache.add(place, named(data), data, digest=blake3(data).hexdigest())
 
 
+def taken(cache: Cache, item: LakeObject, into: Path, place: str = "here") -> Fetched | None:
+    [kept] = cache.look_up(place, [item])
+    return cache.fetch(kept, into=into) if kept else None
+
+
 @pytest.fixture
 def cache(tmp_path: Path) -> Iterator[Cache]:
     made = Cache(tmp_path / "cache", clock=TickingClock())
@@ -46,7 +51,7 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
 
 def test_what_was_added_comes_out_verified(cache: Cache, tmp_path: Path) -> None:
     add(cache, b"song")
-    got = cache.fetch("here", named(b"song"), into=tmp_path / "out")
+    got = taken(cache, named(b"song"), tmp_path / "out")
     assert got is not None
     assert got.digest == blake3(b"song").hexdigest()
     assert got.stat == FileStat.of((tmp_path / "out").stat())
@@ -56,14 +61,14 @@ def test_what_was_added_comes_out_verified(cache: Cache, tmp_path: Path) -> None
 def test_a_file_is_kept_like_its_bytes(cache: Cache, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"song")
     cache.add("here", named(b"song"), LocalFile(tmp_path / "in"), digest=blake3(b"song").hexdigest())
-    assert cache.fetch("here", named(b"song"), into=tmp_path / "out") is not None
+    assert taken(cache, named(b"song"), tmp_path / "out") is not None
 
 
 def test_another_server_repository_or_size_is_a_miss(cache: Cache, tmp_path: Path) -> None:
     add(cache, b"song")
     other = LakeObject("a", 5, named(b"song").checksum)
-    assert cache.fetch("there", named(b"song"), into=tmp_path / "x") is None
-    assert cache.fetch("here", other, into=tmp_path / "x") is None
+    assert taken(cache, named(b"song"), tmp_path / "x", "there") is None
+    assert taken(cache, other, tmp_path / "x") is None
     assert not (tmp_path / "x").exists()
 
 
@@ -72,7 +77,7 @@ def test_bytes_that_are_not_the_objects_own_never_come_out(cache: Cache, tmp_pat
     (tmp_path / "in").write_bytes(b"sung")
     source = LocalFile(tmp_path / "in") if as_file else b"sung"
     cache.add("here", named(b"song"), source, digest=blake3(b"song").hexdigest())
-    assert cache.fetch("here", named(b"song"), into=tmp_path / "x") is None
+    assert taken(cache, named(b"song"), tmp_path / "x") is None
     assert not (tmp_path / "x").exists()
 
 
@@ -85,17 +90,17 @@ def test_a_blob_that_was_harmed_is_a_miss_and_is_forgotten(cache: Cache, tmp_pat
         blob.unlink()
     else:
         blob.write_bytes(harm)
-    assert cache.fetch("here", named(b"song"), into=tmp_path / "x") is None
+    assert taken(cache, named(b"song"), tmp_path / "x") is None
     assert not (tmp_path / "x").exists()
     add(cache, b"song")
-    assert cache.fetch("here", named(b"song"), into=tmp_path / "x") is not None
+    assert taken(cache, named(b"song"), tmp_path / "x") is not None
 
 
 def test_nothing_a_body_does_to_its_file_reaches_the_cache(cache: Cache, tmp_path: Path) -> None:
     add(cache, b"song")
-    cache.fetch("here", named(b"song"), into=tmp_path / "body")
+    taken(cache, named(b"song"), tmp_path / "body")
     (tmp_path / "body").write_bytes(b"sung")
-    got = cache.fetch("here", named(b"song"), into=tmp_path / "again")
+    got = taken(cache, named(b"song"), tmp_path / "again")
     assert got is not None
     assert (tmp_path / "again").read_bytes() == b"song"
 
@@ -104,7 +109,7 @@ def test_it_outlives_the_process_that_filled_it(cache: Cache, tmp_path: Path) ->
     add(cache, b"song")
     cache.flush()
     again = Cache(cache.folder)
-    assert again.fetch("here", named(b"song"), into=tmp_path / "out") is not None
+    assert taken(again, named(b"song"), tmp_path / "out") is not None
     again.close()
 
 
@@ -113,14 +118,14 @@ def test_the_longest_unused_goes_first_and_the_cap_holds(tmp_path: Path) -> None
     songs = [bytes([number]) * 1_000 for number in range(9)]
     for song in songs:
         add(cache, song)
-    assert cache.fetch("here", named(songs[0]), into=tmp_path / "used") is not None
+    assert taken(cache, named(songs[0]), tmp_path / "used") is not None
     for number in (20, 21, 22):
         add(cache, bytes([number]) * 1_000)
     cache.evict()
     held = sum(path.stat().st_size for path in (cache.folder / "blobs").rglob("*") if path.is_file())
     assert held <= 10_000
-    assert cache.fetch("here", named(songs[0]), into=tmp_path / "still") is not None
-    assert cache.fetch("here", named(songs[1]), into=tmp_path / "gone") is None
+    assert taken(cache, named(songs[0]), tmp_path / "still") is not None
+    assert taken(cache, named(songs[1]), tmp_path / "gone") is None
     cache.close()
 
 
@@ -130,6 +135,20 @@ def test_a_blob_that_two_repositories_share_is_counted_once_and_goes_once(tmp_pa
         add(cache, b"x" * 1_000, place)
     assert cache.evict() == 0
     cache.close()
+
+
+def test_many_are_looked_up_at_once_in_the_index_and_before_they_are_in_it(cache: Cache) -> None:
+    songs = [f"song {number}".encode() for number in range(1_200)]
+    for song in songs[:1_000]:
+        add(cache, song)
+    cache.flush()
+    for song in songs[1_000:1_100]:
+        add(cache, song)
+    found = cache.look_up("here", [named(song) for song in songs])
+    assert [kept.digest if kept else None for kept in found] == [
+        *(blake3(song).hexdigest() for song in songs[:1_100]),
+        *[None] * 100,
+    ]
 
 
 def test_large_objects_are_not_kept(cache: Cache) -> None:

@@ -37,6 +37,7 @@ from headgate.lake.interface import (
     LakeObject,
     Progress,
     Source,
+    Wanted,
 )
 from headgate.lake.leases import Lease, Leases
 from headgate.lake.paths import check_key, check_name, normal_prefix, under
@@ -254,15 +255,16 @@ class EmbeddedLake:
                 records.commit_at(connection, records.repository_id(connection, repository), ref)
             yield
 
-    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path | str) -> Fetched:
-        try:
-            return Fetched(self.blobs.copy_out(Blob(item.checksum, item.size), into), item.checksum)
-        except StoreDamaged as damage:
-            raise StoreDamaged(
-                message=f"{item.path} of {repository}@{ref}: {damage.message}",
-                hint=damage.hint,
-                damaged=damage.damaged,
-            ) from damage
+    def fetch(self, repository: str, ref: Ref, wanted: Sequence[Wanted]) -> Iterator[Fetched]:
+        for item, into in wanted:
+            try:
+                yield Fetched(self.blobs.copy_out(Blob(item.checksum, item.size), into), item.checksum)
+            except StoreDamaged as damage:
+                raise StoreDamaged(
+                    message=f"{item.path} of {repository}@{ref}: {damage.message}",
+                    hint=damage.hint,
+                    damaged=damage.damaged,
+                ) from damage
 
     def diff(self, repository: str, old: Ref, new: Ref, *, prefix: str = "") -> Iterator[Change]:
         before, after = self._stored(repository, old), self._stored(repository, new)

@@ -20,6 +20,7 @@ import urllib3
 
 from headgate._version import __version__
 from headgate.errors import InvalidSettings, Transient
+from headgate.lake.files import CHUNK
 from headgate.lake.lakefs.answers import Answer, error_of
 
 API = "/api/v1"
@@ -80,8 +81,8 @@ class Client:
             **urllib3.make_headers(basic_auth=f"{endpoint.access_key_id}:{endpoint.secret_access_key}"),
             "User-Agent": f"headgate/{__version__}",
         }
-        self._server = urllib3.connection_from_url(self.name, maxsize=POOL, block=False)
-        self._elsewhere = urllib3.PoolManager(maxsize=POOL, block=False)
+        self._server = urllib3.connection_from_url(self.name, maxsize=POOL, block=False, blocksize=CHUNK)
+        self._elsewhere = urllib3.PoolManager(maxsize=POOL, block=False, blocksize=CHUNK)
 
     def close(self) -> None:
         self._server.close()

@@ -1,4 +1,4 @@
-"""Digests of bytes on their way: those of a large object are taken beside the transfer, on another core."""
+"""Digests of bytes on their way: the slow one of a large object is taken beside the transfer, on another core."""
 
 from __future__ import annotations
 
@@ -42,6 +42,8 @@ class RunningDigest:
 
     def feed(self, chunk: bytes) -> None:
         self._chunks.put(chunk)
+        self._size += len(chunk)
+        self._blake3.update(chunk)
 
     def result(self) -> Digested:
         """The digests of everything that was fed; nothing can be fed after it."""
@@ -51,6 +53,4 @@ class RunningDigest:
 
     def _work(self) -> None:
         while (chunk := self._chunks.get()) is not None:
-            self._size += len(chunk)
-            self._blake3.update(chunk)
             self._md5.update(chunk)

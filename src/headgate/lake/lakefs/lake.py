@@ -29,6 +29,7 @@ from headgate.lake.interface import (
     LocalFile,
     Progress,
     Source,
+    Wanted,
 )
 from headgate.lake.lakefs import hook
 from headgate.lake.lakefs.answers import Answer, Refusal, error_of, refusal
@@ -199,14 +200,17 @@ class LakeFSLake:
             if self._cache is not None:
                 self._cache.flush()
 
-    def fetch(self, repository: str, ref: Ref, item: LakeObject, *, into: Path | str) -> Fetched:
+    def fetch(self, repository: str, ref: Ref, wanted: Sequence[Wanted]) -> Iterator[Fetched]:
         _check_ref(ref)
-        found = self._cache.fetch(self._place(repository), item, into=into) if self._cache is not None else None
-        if found is None:
-            found, data = self._objects.fetch(repository, ref, item, into=into)
-            source = data if data is not None else LocalFile(Path(into), found.stat)
-            self._keep(repository, item, source, found.digest)
-        return found
+        cache, items = self._cache, [item for item, _ in wanted]
+        here = cache.look_up(self._place(repository), items) if cache is not None else [None] * len(items)
+        for (item, into), kept in zip(wanted, here, strict=True):
+            found = cache.fetch(kept, into=into) if cache is not None and kept is not None else None
+            if found is None:
+                found, data = self._objects.fetch(repository, ref, item, into=into)
+                source = data if data is not None else LocalFile(Path(into), found.stat)
+                self._keep(repository, item, source, found.digest)
+            yield found
 
     def _keep(self, repository: str, item: LakeObject, source: Source, digest: str) -> None:
         """Put what was transferred into the cache; failing to is no failure of the transfer."""

@@ -41,6 +41,7 @@ from headgate.lake.interface import (
     LakeObject,
     LocalFile,
     Source,
+    Wanted,
 )
 from headgate.publication import Ref, Strength
 
@@ -247,7 +248,7 @@ class LakeConformance:
         (item,) = lake.objects(repository, first, prefix="a")
         target = tmp_path / "a"
         with lake.reading(repository, first):
-            stat, digest, _ = lake.fetch(repository, first, item, into=target)
+            [(stat, digest, _)] = lake.fetch(repository, first, [Wanted(item, str(target))])
         assert target.read_bytes() == b"a1"
         assert stat == FileStat.of(target.stat())
         assert digest == blake3(b"a1").hexdigest()
@@ -256,18 +257,28 @@ class LakeConformance:
             file.write(b"XX")
         assert contents(lake, repository, first)["a"] == b"a1"
 
+    def test_fetch_writes_many_in_the_order_they_are_wanted(self, lake: Lake, repository: str, tmp_path: Path) -> None:
+        puts = {f"many/{number}": f"bytes {number}".encode() for number in range(20)}
+        ref = lake.commit(repository, MAIN, Changes(puts=puts), message="many")
+        items = list(lake.objects(repository, ref, prefix="many"))[::-1]
+        for again in ("first", "again"):
+            wanted = [Wanted(item, str(tmp_path / f"{again}-{number}")) for number, item in enumerate(items)]
+            for (item, into), fetched in zip(wanted, lake.fetch(repository, ref, wanted), strict=True):
+                assert Path(into).read_bytes() == puts[item.path]
+                assert fetched[:2] == (FileStat.of(Path(into).stat()), blake3(puts[item.path]).hexdigest())
+
     def test_fetch_does_not_overwrite(self, lake: Lake, repository: str, first: Ref, tmp_path: Path) -> None:
         (item,) = lake.objects(repository, first, prefix="a")
         (tmp_path / "a").write_bytes(b"mine")
         with pytest.raises(FileExistsError):
-            lake.fetch(repository, first, item, into=tmp_path / "a")
+            list(lake.fetch(repository, first, [Wanted(item, str(tmp_path / "a"))]))
         assert (tmp_path / "a").read_bytes() == b"mine"
 
     def test_fetch_verifies(self, lake: Lake, repository: str, first: Ref, tmp_path: Path) -> None:
         (item,) = lake.objects(repository, first, prefix="a")
         wrong = LakeObject(item.path, item.size + 1, item.checksum)
         with pytest.raises(StoreDamaged):
-            lake.fetch(repository, first, wrong, into=tmp_path / "a")
+            list(lake.fetch(repository, first, [Wanted(wrong, str(tmp_path / "a"))]))
         assert not (tmp_path / "a").exists()
 
     def test_log_is_newest_first(self, lake: Lake, repository: str, first: Ref) -> None:
