@@ -16,8 +16,9 @@ from typing import Any, cast
 from headgate.errors import AccessDenied, HeadgateError, Transient
 from headgate.graph.graph import Graph
 from headgate.graph.manifest import Manifest
+from headgate.graph.manifest.table import MergeUnknown
 from headgate.graph.recovery.heal import heal
-from headgate.graph.storage import Location, SmallObjects, TableStore
+from headgate.graph.storage import CommitUnknown, Location, SmallObjects, TableStore
 from headgate.graph.store import GraphStore, Patience
 from headgate.testing.children import kill_this_process
 
@@ -85,8 +86,8 @@ class StoreFaults:
     # -------- what is to happen
 
     def fail(self, effect: Effect, nth: int = 1, *, error: HeadgateError | None = None) -> StoreFaults:
-        """The n-th such call is refused by the store: nothing of it happens."""
-        return self._add({effect}, nth, _raising(error or Transient(message="the store did not answer")), before=True)
+        """The n-th such call reaches no store: nothing of it happens, which its caller cannot tell."""
+        return self._add({effect}, nth, _raising(error or _unanswered(effect)), before=True)
 
     def deny(self, effect: Effect, nth: int = 1) -> StoreFaults:
         """The n-th such call is not allowed."""
@@ -94,7 +95,7 @@ class StoreFaults:
 
     def lose_answer(self, effect: Effect, nth: int = 1) -> StoreFaults:
         """The n-th such call happens, and its caller is told that it failed."""
-        return self._add({effect}, nth, _raising(Transient(message="the answer was lost")), before=False)
+        return self._add({effect}, nth, _raising(_unanswered(effect)), before=False)
 
     def kill_after(self, nth: int) -> StoreFaults:
         """The process is killed right after its n-th durable write."""
@@ -167,8 +168,16 @@ class _Watched:
         return lambda *args, **named: self._faults.call(effect, found, *args, **named)
 
 
-def _raising(error: HeadgateError) -> Act:
+def _raising(error: Exception) -> Act:
     def act() -> None:
         raise error
 
     return act
+
+
+def _unanswered(effect: Effect) -> Exception:
+    """What a caller of the storage interface gets where no answer came."""
+    told = f"no answer came to a {effect}"
+    if effect in (Effect.COMMIT, Effect.RESTORE):
+        return CommitUnknown(told)
+    return MergeUnknown(told) if effect is Effect.MERGE else Transient(message=told, hint="try again")

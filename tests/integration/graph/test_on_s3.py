@@ -7,8 +7,10 @@ import sys
 
 import pytest
 from tests.unit.graph.conftest import ADD, names
+from tests.unit.graph.recovery.test_processes import *  # noqa: F403
 from tests.unit.graph.recovery.test_stopped_writers import KILLED, MIXED, POINTS, VISIBLE_AFTER_KILL
 from tests.unit.graph.write.test_concurrent import *  # noqa: F403
+from tests.unit.graph.write.test_forks import *  # noqa: F403
 from tests.unit.graph.write.test_mutations import *  # noqa: F403
 from tests.unit.graph.write.test_phases import *  # noqa: F403
 from tests.unit.graph.write.test_transactions import *  # noqa: F403

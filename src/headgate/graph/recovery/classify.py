@@ -63,6 +63,11 @@ def movement_of_all(tables: Sequence[Movement]) -> Movement:
     return Movement.NO_MOVEMENT
 
 
+def is_settled(*, published: bool, base_is_head: bool) -> bool:
+    """Whether an operation needs no decision: its commit is in the lineage, or the head it was made on has moved."""
+    return published or not base_is_head
+
+
 def resolve(tables: Sequence[Movement], *, conditions_hold: bool, only_back: bool) -> Resolution:
     """What to do about an operation that is not settled; `only_back` for one that is never rolled forward."""
     overall = movement_of_all(tables)

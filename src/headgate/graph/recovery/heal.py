@@ -11,6 +11,7 @@ from headgate.errors import Conflict, Contention, OutcomeUnknown, StoreDamaged
 from headgate.graph.manifest.publisher import check_expectations, in_lineage
 from headgate.graph.manifest.rows import Pin
 from headgate.graph.manifest.state import ManifestState
+from headgate.graph.recovery import classify
 from headgate.graph.recovery.classify import Movement, Observed, Resolution, movement_of, resolve
 from headgate.graph.recovery.owner import is_gone
 from headgate.graph.recovery.roll import publish_roll_back, publish_roll_forward, restore_tables
@@ -41,11 +42,13 @@ def settle(store: GraphStore, found: FoundSidecar) -> bool:
 
 
 def is_settled(store: GraphStore, state: ManifestState, sidecar: Sidecar) -> bool:
+    """Whether there is nothing left to decide about an operation."""
     head = state.find_head(sidecar.branch)
-    if head is None or head.mark != sidecar.base:
-        return True
-    made = in_lineage(store.manifest, state, sidecar.operation, branch=sidecar.branch, since=sidecar.base)
-    return made is not None
+    base_is_head = head is not None and head.mark == sidecar.base
+    made = base_is_head and in_lineage(
+        store.manifest, state, sidecar.operation, branch=sidecar.branch, since=sidecar.base
+    )
+    return classify.is_settled(published=bool(made), base_is_head=base_is_head)
 
 
 def recover(store: GraphStore, sidecar: Sidecar) -> None:

@@ -70,7 +70,8 @@ def is_gone(owner: Owner, operation: str) -> bool:
     import psutil
 
     try:
-        return psutil.Process(owner.pid).create_time() != owner.started
+        process = psutil.Process(owner.pid)
+        return process.create_time() != owner.started or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
     except psutil.Error:

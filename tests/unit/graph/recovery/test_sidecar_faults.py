@@ -1,79 +1,29 @@
-"""Faults of the store that keeps the sidecars: each ends as promised, and none stops the branch."""
+"""Sidecars: their names, their owners, and when somebody else's is settled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from tests.unit.graph.conftest import ADD, names
+from tests.unit.graph.conftest import ADD
 
 import headgate.graph as hg
-from headgate.errors import Contention, Transient
+from headgate.errors import Contention
 from headgate.graph.manifest.rows import HeadMark
 from headgate.graph.recovery.owner import Owner, is_gone, this_process
 from headgate.graph.recovery.sidecar import PlannedTable, Sidecar
 
 
-@pytest.fixture
-def faulty(graph: hg.Graph, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, Callable[..., Any]], None]:
-    """Replaces a method of the graph's objects by one that is given the real one first."""
-    objects = graph._store.objects
-
-    def replace(name: str, action: Callable[..., Any]) -> None:
-        real = getattr(objects, name)
-        monkeypatch.setattr(objects, name, lambda *args: action(real, *args))
-
-    return replace
-
-
-def failed(*_: object) -> None:
-    raise Transient(message="the store did not answer")
-
-
-def test_a_put_that_fails_is_a_clean_abort(graph: hg.Graph, faulty: Any) -> None:
-    faulty("put_if_absent", failed)
-    head = graph.head()
-    with pytest.raises(Transient):
-        graph.mutate(ADD, {"name": "a"})
-    assert graph.head() == head
-
-
-def test_a_put_whose_answer_is_lost_goes_on(graph: hg.Graph, faulty: Any) -> None:
-    def lost(real: Any, *args: Any) -> None:
-        real(*args)
-        failed()
-
-    faulty("put_if_absent", lost)
-    assert graph.mutate(ADD, {"name": "a"}).changed
-    assert names(graph) == ["a"]
-
-
-def test_a_delete_that_fails_is_left_to_the_next_write(
-    place: str, graph: hg.Graph, faulty: Any, caplog: pytest.LogCaptureFixture
+def test_a_name_that_is_taken_by_nothing_does_not_stop_the_branch(
+    graph: hg.Graph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faulty("delete", failed)
-    assert graph.mutate(ADD, {"name": "a"}).changed
-    assert "was not deleted" in caplog.text
-    with hg.open(place) as other:
-        assert other._store.objects.list("__recovery") == []
-        assert other.mutate(ADD, {"name": "b"}).changed
-
-
-def test_a_list_that_fails_is_loud(graph: hg.Graph, faulty: Any) -> None:
-    faulty("list", failed)
-    with pytest.raises(Transient):
-        graph.mutate(ADD, {"name": "a"})
-
-
-def test_a_name_that_is_taken_by_nothing_does_not_stop_the_branch(graph: hg.Graph, faulty: Any) -> None:
+    real = graph.store.objects.put_if_absent
     burnt = Sidecar(operation="", branch="main", base=graph._store.manifest.state().head("main").mark, writer="").name
 
-    def taken(real: Any, name: str, data: bytes) -> bool:
+    def taken(name: str, data: bytes) -> bool:
         return False if name == burnt else real(name, data)
 
-    faulty("put_if_absent", taken)
+    monkeypatch.setattr(graph.store.objects, "put_if_absent", taken)
     assert graph.mutate(ADD, {"name": "a"}).changed
     assert graph.mutate(ADD, {"name": "b"}).changed
     assert graph._store.objects.list("__recovery") == []
