@@ -4,7 +4,7 @@
       InvalidTask          fix the code             declaration, signature, schema
         InvalidResult, ResultTooLarge
       InvalidInput         fix the input            params, workspace, rows, query text, settings
-        InvalidSettings, NotFound, Unsupported, MissingExtra, GuardrailFailed
+        InvalidSettings, NotFound, Unsupported, MissingExtra, GuardrailFailed, NothingChanged
       Fenced               stop this attempt
         StaleAttemptError, PublishFenceError
       Conflict             refresh and try again
@@ -148,6 +148,11 @@ class GuardrailFailed(InvalidInput):
     """A workspace breaks the file contract of a task."""
 
     guardrail: str = ""
+
+
+@dataclass(eq=False, kw_only=True)
+class NothingChanged(InvalidInput):
+    """A commit or a merge would change nothing; nobody makes empty commits."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -301,6 +306,7 @@ RESPONSES: dict[type[HeadgateError], Response] = {
     Unsupported: Response(422, 4, _TERMINAL, "use what is supported"),
     MissingExtra: Response(501, 4, _FAILED, "install the extra it names"),
     GuardrailFailed: Response(422, 4, _TERMINAL, "bring the files in order"),
+    NothingChanged: Response(422, 4, _TERMINAL, "there is nothing to do"),
     Fenced: Response(409, 5, _FAILED, "stop this attempt"),
     StaleAttemptError: Response(409, 5, _FAILED, "stop this attempt: another one is current"),
     PublishFenceError: Response(409, 5, _FAILED, "start a new workflow from the current head"),

@@ -22,6 +22,7 @@ HeadgateError
     Unsupported
     MissingExtra
     GuardrailFailed
+    NothingChanged
   Fenced
     StaleAttemptError
     PublishFenceError

@@ -98,6 +98,10 @@ def lake_opener(
             from headgate.attempts.spark_store import open_for_spark
 
             return open_for_spark(lake, request, request.block, watch, spark, recorder)
+        if request.declaration.merge_workspace:
+            from headgate.attempts.merge_store import MergeStore
+
+            return MergeStore(lake, request, request.block, watch, recorder)
         return LakeStore(lake, request, request.block, watch, recorder)
 
     return opened
@@ -210,9 +214,10 @@ class LakeStore:
         fate = self._request.orchestrator.fate(name.workflow, name.task_id, store=self._request.key)
         return fate.state is not TaskState.RUNNING
 
-    def _make_branch(self, cleanup: Cleanup) -> None:
+    def _make_branch(self, cleanup: Cleanup, name: StagingName | None = None) -> None:
         """Create the execution's own branch at the input ref; owned from before it exists, as an answer may be lost."""
-        staged = Staged(repository=self._block.repository, branch=self._branch, commit=self._block.input_ref)
+        branch = self._branch if name is None else str(name)
+        staged = Staged(repository=self._block.repository, branch=branch, commit=self._block.input_ref)
         cleanup.callback(failpoint, Failpoint.ATTEMPT_STAGING_DELETED)
         cleanup.later(f"delete the staging branch {staged.branch}", delete_staging_branch, self._lake, staged)
         cleanup.callback(self._recorder.record, staging_branches(-1))

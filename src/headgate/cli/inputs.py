@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from headgate.errors import InvalidInput, PublishFenceError
+from headgate.errors import InvalidInput
 
 if TYPE_CHECKING:
     from headgate.orchestrators.machine import Machine
-    from headgate.publication import Head
-    from headgate.settings import StoreAddress
     from headgate.tasks.declaration import TaskDeclaration
 
 Block = dict[str, str]
@@ -21,24 +19,20 @@ def store_blocks(machine: Machine, on: Sequence[str], *, builds_on: Sequence[str
 
     A head that was never accepted is refused for the keys in `builds_on`: it would become the parent of new work.
     """
-    from headgate.attempts.judging import check_head_to_build_on
+    from headgate.orchestrators.addresses import check_to_build_on, resolve_address
     from headgate.settings import StoreAddress
 
     blocks: dict[str, Block] = {}
     for text in on:
         address = StoreAddress.parse(text, default_at="main")
-        key, block, head = _resolved(machine, address)
+        key, block, head = resolve_address(machine, address)
         if key in blocks:
             raise InvalidInput(
                 message=f"two stores are named for the {key}: {text!r} is the second",
                 hint="name one lake and one graph at most",
             )
         if key in builds_on:
-            try:
-                check_head_to_build_on(head, orchestrator=machine.orchestrator, store=key)
-            except PublishFenceError as fence:
-                fence.message = f"{address.store}@{fence.message}"
-                raise
+            check_to_build_on(machine, address, key, head)
         blocks[key] = block
     return blocks
 
@@ -51,21 +45,3 @@ def check_stores(declarations: Sequence[TaskDeclaration], blocks: dict[str, Bloc
         raise InvalidInput(message=f"these tasks need {what}", hint="add --on STORE@BRANCH for each store")
     if spare := sorted(set(blocks) - needed):
         raise InvalidInput(message=f"no task of these has a {spare[0]}", hint="leave --on out for that store")
-
-
-def _resolved(machine: Machine, address: StoreAddress) -> tuple[str, Block, Head]:
-    from headgate.publication import Head, Ref
-
-    branch = str(address.at)
-    if machine.settings.store(address.store).graph is None:
-        opened = machine.lakes.store(address.store)
-        head = opened.lake.head(opened.repository, branch)
-        return "workspace", _block("repository", opened.repository, head), head
-    commit = machine.graph(address.store).head(branch)
-    parents = (Ref(commit.parent),) if commit.parent else ()
-    head = Head(branch=branch, ref=Ref(commit.id), parents=parents, metadata=commit.metadata)
-    return "graph", _block("graph", address.store, head), head
-
-
-def _block(name: str, store: str, head: Head) -> Block:
-    return {name: store, "branch": head.branch, "ref_type": "commit", "ref": str(head.ref)}

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from headgate.tasks.protocols import Orchestrator
 
 
-@dataclass(frozen=True)
+_entered: list[Machine] = []
+
+
+@dataclass(frozen=True, eq=False)
 class Machine:
     """Opens each part when it is first asked for. Use it as a context manager."""
 
@@ -42,9 +45,12 @@ class Machine:
     """The task domain at a Conductor server; None for tasks without one."""
 
     def __enter__(self) -> Machine:
+        _entered.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self in _entered:
+            _entered.remove(self)
         for name in ("traces", "spark", "conductor", "engine", "records", "lakes"):
             if name in self.__dict__:
                 self.__dict__.pop(name).close()
@@ -189,3 +195,13 @@ class Machine:
             unknown_after=unknown_after,
             dry_run=dry_run,
         )
+
+
+def current_machine() -> Machine:
+    """The machine that is open in this process; what runs on it may use its parts, whatever settings it was given."""
+    if not _entered:
+        raise Unsupported(
+            message="no machine is open in this process",
+            hint="run the task with `headgate run` or `headgate worker`",
+        )
+    return _entered[-1]

@@ -43,6 +43,8 @@ class TaskDeclaration:
     """What the body takes, in order: of `workspace`, `graph`, `params`, `context`, `spark`."""
     spark_workspace: bool = False
     """Whether `workspace` is handed over as paths for Spark and not as a downloaded folder."""
+    merge_workspace: bool = False
+    """Whether `workspace` is a branch to be merged and not a downloaded folder."""
     workspace: WorkspaceSpec | None = None
     graph: GraphSpec | None = None
     controls: TaskControls = field(default_factory=TaskControls)

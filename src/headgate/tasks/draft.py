@@ -65,6 +65,7 @@ class Draft:
             result=signature.result,
             arguments=signature.arguments,
             spark_workspace=signature.spark_workspace,
+            merge_workspace=signature.merge_workspace,
             workspace=workspace,
             graph=graph,
             controls=controls,

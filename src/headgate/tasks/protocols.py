@@ -125,6 +125,21 @@ class GraphTransaction(Protocol):
     def delete(self, type_name: str, *, where: str | None = None, ids: list[str] | None = None) -> None: ...
 
 
+class MergeWorkspace(Protocol):
+    """A branch that the runtime merges into the one the task publishes to; no file of it is on this machine.
+
+    The branch is the one that `params.source` names.
+    """
+
+    @property
+    def source(self) -> str: ...
+
+    @property
+    def source_ref(self) -> Ref:
+        """The head that is merged."""
+        ...
+
+
 class SparkWorkspace(Protocol):
     """A workspace at the lake, for Spark: paths as text, since `s3a://…` is no local file."""
 

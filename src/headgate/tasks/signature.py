@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 
 from headgate.tasks.context import TaskContext
-from headgate.tasks.protocols import GraphTransaction, SparkWorkspace
+from headgate.tasks.protocols import GraphTransaction, MergeWorkspace, SparkWorkspace
 
 STORES = ("workspace", "graph")
 LAST = ("context", "spark")
@@ -31,6 +31,8 @@ class Signature:
     result: type[BaseModel]
     spark_workspace: bool = False
     """Whether the workspace is handed over as paths for Spark and not as a downloaded folder."""
+    merge_workspace: bool = False
+    """Whether the workspace is a branch that is merged, and not a folder."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +63,15 @@ def read_signature(
     annotations = _annotations(function, names)
     wrong += _shape_problems(parameters)
     wrong += _name_problems(tuple(parameters), stores)
-    spark_workspace = False
+    spark_workspace = merge_workspace = False
     for name in parameters:
         if name not in annotations:
             if name in (*STORES, "params", *LAST):
                 wrong.append(Wrong(f"the parameter {name} has no annotation", f"write {_wanted(name)}"))
         elif name == "workspace":
             spark_workspace = _is(annotations[name], SparkWorkspace)
-            if not spark_workspace and not _is(annotations[name], Path):
+            merge_workspace = _is(annotations[name], MergeWorkspace)
+            if not spark_workspace and not merge_workspace and not _is(annotations[name], Path):
                 wrong.append(_mismatch(name, annotations[name]))
         elif (
             (name == "graph" and not _is(annotations[name], GraphTransaction))
@@ -94,7 +97,14 @@ def read_signature(
         wrong.append(Wrong("the return value has no annotation", "write -> R with a Pydantic model R"))
     if wrong or params is None or result is None:
         return None, wrong
-    return Signature(arguments=tuple(parameters), params=params, result=result, spark_workspace=spark_workspace), wrong
+    signature = Signature(
+        arguments=tuple(parameters),
+        params=params,
+        result=result,
+        spark_workspace=spark_workspace,
+        merge_workspace=merge_workspace,
+    )
+    return signature, wrong
 
 
 def _shape_problems(parameters: Mapping[str, inspect.Parameter]) -> Iterator[Wrong]:

@@ -17,7 +17,14 @@ from typing import BinaryIO, Self
 
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.database import BUSY_SECONDS, Database
-from headgate.errors import AlreadyExists, ExpectedHeadMismatch, InvalidInput, NotFound, StoreDamaged
+from headgate.errors import (
+    AlreadyExists,
+    ExpectedHeadMismatch,
+    InvalidInput,
+    NotFound,
+    NothingChanged,
+    StoreDamaged,
+)
 from headgate.failpoints import Failpoint, failpoint
 from headgate.ids import ULIDS, IdSource
 from headgate.lake.blobs import Blob, BlobStore
@@ -384,7 +391,7 @@ class EmbeddedLake:
                 built = self._merged(connection, id_, ours=ours, theirs=theirs)
             nothing = built.root == ours.root if squash else theirs.ref == ours.ref
             if nothing:
-                raise InvalidInput(
+                raise NothingChanged(
                     message=f"{source!r} has nothing that {into!r} does not have", hint="there is nothing to merge"
                 )
             parents = (ours,) if squash else (ours, theirs)

@@ -17,6 +17,7 @@ from headgate.errors import (
     InvalidInput,
     MergeConflict,
     NotFound,
+    NothingChanged,
     Transient,
 )
 
@@ -83,7 +84,7 @@ def error_of(
         case _ if why is Refusal.DISK_FULL:
             return DiskFull(message=message, hint=f"free some space on the disk of {server}, then try again")
         case 400 if why is Refusal.NO_CHANGES:
-            return InvalidInput(message=message, hint="nothing changed: there is nothing to commit or to merge")
+            return NothingChanged(message=message, hint="there is nothing to commit or to merge")
         case 400 if why is Refusal.DIRTY:
             return Transient(
                 message=message,
