@@ -25,6 +25,8 @@ ALLOWED = {
 WRITES = {
     "graph/storage/tables.py",
     "graph/storage/columns.py",
+    "graph/storage/compact.py",
+    "graph/storage/indices.py",
     "graph/storage/forks.py",
     "graph/manifest/table.py",
     "graph/manifest/history.py",

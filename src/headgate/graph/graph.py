@@ -31,10 +31,11 @@ from headgate.graph.recovery.writers import Writer
 from headgate.graph.schema.model import Schema
 from headgate.graph.storage import Location
 from headgate.graph.store import GraphStore, Patience
+from headgate.graph.upkeep.indices import INDEXED_FROM, ensure_indices
+from headgate.graph.upkeep.optimize import Optimized, optimize
 from headgate.graph.write.base import Base
 from headgate.graph.write.commit import Written, write
 from headgate.graph.write.create import create_graph
-from headgate.graph.write.indices import INDEXED_FROM, ensure_indices
 from headgate.graph.write.mutate import Affected, apply
 from headgate.graph.write.pending import Pending
 from headgate.graph.write.prepare import check_pending, prepare_pending
@@ -282,10 +283,15 @@ class Graph:
         return applied
 
     def ensure_indices(self, *, branch: str = MAIN) -> Written:
-        """Index the columns that every table is looked up by; a commit that changes no content."""
+        """Build the indices that the schema asks for and that are missing; a commit that changes no content."""
         self._check_writable()
         names = [table.name for table in self.schema(branch).tables()]
         return ensure_indices(self._store, branch, names)
+
+    def optimize(self, *, branch: str | None = None) -> Optimized:
+        """Compact tables, fold new rows into indices, compact the manifest; of one branch, or of all."""
+        self._check_writable()
+        return optimize(self._store, self.branches() if branch is None else [branch])
 
     def transaction(
         self,

@@ -140,6 +140,32 @@ def ensure_indices(graph: Graph) -> None:
     graph.ensure_indices()
 
 
+CHANGED = """
+node Human @rename_from("Person") { name: String @key  years: I32? @rename_from("age")  city: String @default("rome") }
+node Tag { word: String @key }
+edge Knows: Human -> Human { since: Date? }
+"""
+
+
+@job(Writer.SCHEMA)
+def schema_change(graph: Graph) -> None:
+    """A type and a property renamed, columns filled and added, a type added and one dropped."""
+    graph.apply_schema(CHANGED)
+
+
+def _written_bit_by_bit(graph: Graph) -> None:
+    """Small fragments, deleted rows, and indices that do not cover everything."""
+    graph.ensure_indices()
+    for number in range(4):
+        graph.mutate(f'query add() {{ insert Person {{ name: "p{number}" }} insert Note {{ text: "n{number}" }} }}')
+    graph.mutate('query less() { delete Person where name = "p1" }')
+
+
+@job(Writer.OPTIMIZE, before=_written_bit_by_bit)
+def optimize(graph: Graph) -> None:
+    graph.optimize()
+
+
 def _branched(graph: Graph) -> None:
     """A branch that has written nothing yet."""
     graph.create_branch("side")

@@ -50,6 +50,8 @@ _TABLES = {
     "stage": Effect.STAGE,
     "stage_overwrite": Effect.STAGE,
     "stage_indices": Effect.STAGE,
+    "stage_columns": Effect.STAGE,
+    "stage_compaction": Effect.STAGE,
     "commit": Effect.COMMIT,
     "restore": Effect.RESTORE,
     "fork": Effect.FORK,

@@ -20,7 +20,7 @@ from headgate.graph.schema.parse import parse_schema
 from headgate.graph.schema.plan import plan_change
 from headgate.graph.schema.serial import schema_from_json, schema_to_json
 from headgate.graph.schema.values import Rules, coerce
-from headgate.graph.storage.columns import ColumnChanges, NewColumn, stage_columns
+from headgate.graph.storage.columns import ColumnChanges, NewColumn
 from headgate.graph.store import GraphStore
 from headgate.graph.write.base import Base
 from headgate.graph.write.commit import Written, write
@@ -121,7 +121,7 @@ class _Change:
         for edit in plan.edits:
             if edit.changes_columns:
                 at = base.snapshot(edit.old.name)
-                yield base.change(edit.old.name, at, stage_columns(at, _columns(edit)))
+                yield base.change(edit.old.name, at, self._store.tables.stage_columns(at, _columns(edit)))
 
     def _create(self, type_id: int, name: str, columns: object) -> tuple[TableRow, int]:
         """A table in a folder nobody knows yet; made once, however often the plan is made."""

@@ -20,9 +20,9 @@ VERSIONS_KEPT = 48
 """How far apart barriers are. Versions below the last but one are dropped."""
 
 
-def keep_compact(manifest: Manifest, state: ManifestState) -> None:
-    """Fold, move and drop what is due; usually nothing is."""
-    if manifest.fragments <= FRAGMENTS:
+def keep_compact(manifest: Manifest, state: ManifestState, *, fully: bool = False) -> None:
+    """Fold, move and drop what is due; usually nothing is. Fully: whatever can be."""
+    if manifest.fragments <= (1 if fully else FRAGMENTS):
         return
     stored = manifest.last_stored()
     if stored is None or stored.version != state.version:
@@ -30,7 +30,7 @@ def keep_compact(manifest: Manifest, state: ManifestState) -> None:
     state = stored
     needed = state.needed(commits=COMMITS_KEPT)
     movable = [row for name, row in state.rows.items() if name not in needed]
-    if len(movable) < MOVED_AT_ONCE:
+    if len(movable) < MOVED_AT_ONCE and not fully:
         movable = []
     if movable:
         manifest.history.add(movable)

@@ -15,3 +15,4 @@ class Writer(StrEnum):
     """A task attempt's: recovery only ever rolls it back, since the retry decides."""
     SCHEMA = "schema"
     ENSURE_INDICES = "ensure_indices"
+    OPTIMIZE = "optimize"

@@ -9,7 +9,8 @@ from headgate.graph.storage.changes import Mark, Part, Staged
 from headgate.graph.storage.forks import ForkHalfMade
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import SmallObjects, StoredObject, open_objects
-from headgate.graph.storage.tables import CommitRefused, CommitUnknown, TableSnapshot, TableStore
+from headgate.graph.storage.snapshots import TableSnapshot
+from headgate.graph.storage.tables import CommitRefused, CommitUnknown, TableStore
 
 __all__ = [
     "CommitRefused",

@@ -16,7 +16,7 @@ from lance import LanceDataset, LanceOperation
 from headgate.graph.schema.model import ID
 from headgate.graph.storage.changes import Staged
 from headgate.graph.storage.lance_errors import as_error
-from headgate.graph.storage.tables import TableSnapshot, staged_on
+from headgate.graph.storage.snapshots import TableSnapshot, staged_on
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from headgate.graph.storage.forks import folder
 from headgate.graph.storage.lance_errors import as_error
 from headgate.graph.storage.lookup import ADDRESS
 from headgate.graph.storage.objects import SmallObjects
-from headgate.graph.storage.tables import TableSnapshot
+from headgate.graph.storage.snapshots import TableSnapshot
 
 Offsets = NDArray[np.uint32]
 Addresses = NDArray[np.uint64]

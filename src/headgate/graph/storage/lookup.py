@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headgate.graph.storage.lance_errors import as_error
-from headgate.graph.storage.tables import TableSnapshot
+from headgate.graph.storage.snapshots import TableSnapshot
 
 ADDRESS = "_rowaddr"
 _BY_FILTER = 512

@@ -9,7 +9,8 @@ from lance import LanceDataset
 
 from headgate.graph.storage.lance_errors import as_error
 from headgate.graph.storage.location import Location
-from headgate.graph.storage.tables import TableSnapshot, TableStore
+from headgate.graph.storage.snapshots import TableSnapshot
+from headgate.graph.storage.tables import TableStore
 
 
 def scratch_table(folder: Path, name: str, at: TableSnapshot, *, add: pa.Table, remove: list[int]) -> LanceDataset:

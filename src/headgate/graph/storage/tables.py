@@ -9,9 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
-from uuid import uuid4
 
 import lance
 import pyarrow as pa
@@ -21,10 +19,14 @@ from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
 from headgate.graph.storage.changes import Mark, Part, Staged
+from headgate.graph.storage.columns import ColumnChanges, stage_columns
+from headgate.graph.storage.compact import stage_compaction
 from headgate.graph.storage.forks import ForkHalfMade, folder, make_fork, rebased
+from headgate.graph.storage.indices import WantedIndex, stage_indices
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import open_objects
+from headgate.graph.storage.snapshots import TableSnapshot, staged_on
 
 _OPEN_SNAPSHOTS = 256
 _COMMITS_REMEMBERED = 256
@@ -41,20 +43,6 @@ class CommitRefused(Exception):
 
 class CommitUnknown(Exception):
     """The answer was lost: the transaction may or may not have landed."""
-
-
-@dataclass(frozen=True)
-class TableSnapshot:
-    """One immutable version of one table. Opaque: reads go through `lookup` and the read side."""
-
-    path: str
-    fork: str
-    version: int
-    dataset: LanceDataset = field(repr=False, compare=False)
-
-    @property
-    def rows(self) -> int:
-        return int(self.dataset.count_rows())
 
 
 class TableStore:
@@ -191,24 +179,17 @@ class TableStore:
             raise as_error(error, doing=f"stage an overwrite of table {at.path}") from error
         return staged_on(at, _count(new), operation)
 
-    def stage_indices(self, at: TableSnapshot, columns: Sequence[str]) -> Staged | None:
-        """Ordered indices over the present rows of columns that have none; None if there is nothing to index."""
-        fragments = [fragment.fragment_id for fragment in at.dataset.get_fragments()]
-        missing = [column for column in columns if column not in self.indexed_columns(at)]
-        if not fragments or not missing:
-            return None
-        try:
-            indices = [
-                at.dataset.create_index_uncommitted(column, "BTREE", name=f"{column}_idx", fragment_ids=fragments)
-                for column in missing
-            ]
-            operation = LanceOperation.CreateIndex(new_indices=indices, removed_indices=[])
-        except Exception as error:
-            raise as_error(error, doing=f"index {', '.join(missing)} of table {at.path}") from error
-        return staged_on(at, at.rows, operation)
+    def stage_columns(self, at: TableSnapshot, changes: ColumnChanges) -> Staged:
+        """The present rows, with other columns."""
+        return stage_columns(at, changes)
 
-    def indexed_columns(self, at: TableSnapshot) -> set[str]:
-        return {name for index in at.dataset.describe_indices() for name in index.field_names}
+    def stage_indices(self, at: TableSnapshot, wanted: Iterable[WantedIndex], *, fold: bool = False) -> Staged | None:
+        """Indices that are missing and, to fold, segments for rows that are not covered; None if there is nothing."""
+        return stage_indices(at, wanted, self._objects, fold=fold)
+
+    def stage_compaction(self, at: TableSnapshot) -> Staged | None:
+        """The same rows in fewer fragments; None if nothing is to be gained."""
+        return stage_compaction(at)
 
     def discard(self, at: TableSnapshot, part: Part) -> None:
         """Remove the files of a part that was never committed."""
@@ -305,11 +286,6 @@ def _ordered(rows: pa.RecordBatchReader, names: list[str]) -> pa.RecordBatchRead
         return rows
     schema = pa.schema([rows.schema.field(name) for name in names])
     return pa.RecordBatchReader.from_batches(schema, (batch.select(names) for batch in rows))
-
-
-def staged_on(at: TableSnapshot, rows: int, operation: Any) -> Staged:
-    """A transaction of ours, on a snapshot."""
-    return Staged(Mark(uuid=str(uuid4())), at.version, rows, operation, at.fork)
 
 
 def _names_in(dataset: LanceDataset) -> set[str]:
