@@ -141,9 +141,10 @@ def ensure_indices(graph: Graph) -> None:
 
 
 CHANGED = """
-node Human @rename_from("Person") { name: String @key  years: I32? @rename_from("age")  city: String @default("rome") }
+node Person { name: String @key  years: I32? @rename_from("age")  city: String @default("rome") }
+node Remark @rename_from("Note") { text: String @key }
 node Tag { word: String @key }
-edge Knows: Human -> Human { since: Date? }
+edge Tagged: Person -> Tag { since: Date? }
 """
 
 
