@@ -137,15 +137,13 @@ class Manifest:
                         raise as_error(error, doing=f"publish to {self._location}") from error
                     case _:
                         raise MergeUnknown(str(error)) from error
-            self._dataset = landed
-            if not inline and landed.version == state.version + 1 == int(landed.latest_version):
-                self._state = self._state.with_rows(listed, version=int(landed.version))
-                self._places |= self._places_of_last(landed, listed)
-            else:
-                self._state = None
+            before, self._dataset, self._state = self._state, landed, None
             try:
+                if not inline and landed.version == before.version + 1 == int(landed.latest_version):
+                    self._places |= self._places_of_last(landed, listed)
+                    self._state = before.with_rows(listed, version=int(landed.version))
                 return self.state()
-            except HeadgateError as error:
+            except Exception as error:
                 raise MergeUnknown(str(error)) from error
 
     def _merge_inline(self, base: LanceDataset, rows: list[Row]) -> LanceDataset:

@@ -24,6 +24,7 @@ The function may be called again if the write is `insert_only` and lost a race b
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -53,6 +54,7 @@ from headgate.graph.store import GraphStore
 from headgate.graph.write.land import land
 from headgate.graph.write.prepared import Prepared, WriteRequest
 
+_log = logging.getLogger(__name__)
 PREPARED_AGAIN = 20
 """How often an insert-only write that lost a race before any effect is prepared anew."""
 _UNSEEN = 3
@@ -205,7 +207,7 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
 def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _Waiting) -> Written | None:
     """Phases B to D under the lock; None if the head had moved before the lock was taken."""
     try:
-        if not _is_at(store.manifest.state().find_head(sidecar.branch), sidecar.base):
+        if not _on_the_head(store, sidecar):
             store.sidecars.delete(sidecar)
             return None
         landed = {}
@@ -227,13 +229,23 @@ def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _W
             raise
         published = published_after_all
     failpoint(Failpoint.GRAPH_PUBLISHED)
-    keep_compact(store.manifest, published.state)
+    _keep_compact(store, published)
     store.sidecars.delete(sidecar)
     return Written(published.commit.id, changed=True, row=published.commit)
 
 
-def _is_at(head: Head | None, mark: HeadMark) -> bool:
-    return head is not None and head.mark == mark
+def _on_the_head(store: GraphStore, sidecar: Sidecar) -> bool:
+    """Whether the lock is of use still: a head that moved before it was taken has made its name a dead one."""
+    head = store.manifest.state().find_head(sidecar.branch)
+    return head is not None and head.mark == sidecar.base
+
+
+def _keep_compact(store: GraphStore, published: Published) -> None:
+    try:
+        keep_compact(store.manifest, published.state)
+    except Exception as error:
+        # The write is published, whatever becomes of the upkeep: the next publisher finds it due again.
+        _log.warning("the manifest of %s was not folded: %s", store.location, error)
 
 
 class _Repeated(Exception):
