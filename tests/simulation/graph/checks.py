@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tests.simulation.graph.disk import Change, Disk
-from tests.simulation.graph.writes import BRANCH, TAG, Seen, Write
+from tests.simulation.graph.writes import TAG, Seen, Write
 
 from headgate.graph.manifest.publisher import RELOCATION
-from headgate.graph.manifest.rows import Audit, Commit, HeadMark
+from headgate.graph.manifest.rows import Audit, Commit, Fork, Head, HeadMark
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.recovery.roll import ACTOR
 
@@ -32,7 +32,9 @@ class Violation(AssertionError):
 class Checks:
     """The auditor of one run. Looks whenever the manifest has moved."""
 
-    def __init__(self, disk: Disk, tables: tuple[str, ...], writes: Mapping[str, Write], seen: Mapping[str, Seen]):
+    def __init__(
+        self, disk: Disk, tables: tuple[str, ...], writes: Mapping[str, Write], seen: Mapping[str, Seen]
+    ) -> None:
         self._disk, self._tables, self._writes, self._seen = disk, tables, writes, seen
         self.reports: list[Report] = []
         self._looked_at = 0
@@ -49,13 +51,12 @@ class Checks:
         """The newest rows, those that moved to the history included."""
         return ManifestState(self._disk.newest, self._disk.ever)
 
-    def lineage(self, state: ManifestState | None = None) -> list[Commit]:
-        """From the first commit to the head."""
-        there = state or self.state()
+    def lineage(self, branch: str, state: ManifestState) -> list[Commit]:
+        """From the first commit to the head of a branch."""
         out: list[Commit] = []
-        name = there.head(BRANCH).commit
+        name = state.head(branch).commit
         while name:
-            found = there.find_commit(name)
+            found = state.find_commit(name)
             if found is None:
                 raise Violation(f"commit {name} has no row")
             out.append(found)
@@ -72,55 +73,71 @@ class Checks:
         return out
 
     def done(self, write: Write) -> bool:
-        return self._relocated(write) if write.relocates else self.visible(write.tag)
+        return self._relocated(write) if write.relocates else self._visible(write.tag)
 
-    def visible(self, tag: str) -> bool:
-        commits = (row for row in self._disk.ever.values() if isinstance(row, Commit))
-        return any(row.metadata.get(TAG) == tag for row in commits)
+    def _visible(self, tag: str) -> bool:
+        return any(row.metadata.get(TAG) == tag for row in self._commits())
+
+    def _commits(self) -> Iterator[Commit]:
+        return (row for row in self._disk.ever.values() if isinstance(row, Commit))
+
+    def _write(self, commit: Commit) -> Write | None:
+        return self._writes.get(commit.metadata.get(TAG, ""))
 
     # -------- after each change of the manifest
     def _whole(self) -> None:
         state = self.state()
-        lineage = self.lineage(state)
-        self._tables_are_as_the_lineage_says(state, lineage)
+        lineages = {branch: self.lineage(branch, state) for branch in state.branches}
+        for branch, lineage in lineages.items():
+            self._tables_are_as_the_lineage_says(state, branch, lineage)
+            superseded = [commit.id for commit in lineage if commit.superseded_by]
+            if superseded:
+                raise Violation(f"branch {branch} shows superseded commits: {superseded}")
+        self._no_commit_is_left_out(state, lineages)
         self._each_write_once()
-        superseded = [commit.id for commit in lineage if commit.superseded_by]
-        if superseded:
-            raise Violation(f"superseded commits are in the lineage: {superseded}")
-        for commit in lineage:
-            if commit.id not in self._known:
-                self._known.add(commit.id)
-                self._was_decided_on_what_it_saw(commit, lineage)
         self._audit(state)
         for report in self.reports:
             self._promise(report)
 
-    def _tables_are_as_the_lineage_says(self, state: ManifestState, lineage: list[Commit]) -> None:
-        expected, pins = self.content(lineage), state.pins(BRANCH)
+    def _tables_are_as_the_lineage_says(self, state: ManifestState, branch: str, lineage: list[Commit]) -> None:
+        expected, pins = self.content(lineage), state.pins(branch)
         for table in self._tables:
-            if pins[table].version > len(self._disk.versions(state.table(table).path, pins[table].fork)):
-                raise Violation(f"table {table} has no version {pins[table].version}, which its pin names")
-            held = self._disk.content(state.table(table).path, pins[table].version, pins[table].fork)
+            path, pin = state.table(table).path, pins[table]
+            if pin.version > len(self._disk.tables.get((path, pin.fork), ())):
+                raise Violation(f"table {table} has no version {pin.version}, which its pin names")
+            held = self._disk.content(path, pin.version, pin.fork)
             if sorted(held) != sorted(expected[table]):
-                raise Violation(f"table {table} shows {held}, and the lineage says {expected[table]}")
-            if pins[table].rows != len(held):
-                raise Violation(f"table {table} has {len(held)} rows, and its pin says {pins[table].rows}")
+                raise Violation(f"table {table} of {branch} shows {held}, and the lineage says {expected[table]}")
+            if pin.rows != len(held):
+                raise Violation(f"table {table} of {branch} has {len(held)} rows, and its pin says {pin.rows}")
+
+    def _no_commit_is_left_out(self, state: ManifestState, lineages: Mapping[str, list[Commit]]) -> None:
+        """Every commit was published on the head, and what was published stays in the lineage."""
+        for commit in self._commits():
+            lineage = lineages.get(commit.branch)
+            there = lineage is not None and commit in lineage
+            if commit.id not in self._known:
+                self._known.add(commit.id)
+                if not there:
+                    raise Violation(f"commit {commit.id} was published on {commit.branch} and is not in its lineage")
+                assert lineage is not None
+                self._was_decided_on_what_it_saw(commit, lineage)
+            if not there and lineage is not None and self._must_stay(state, commit):
+                raise Violation(f"commit {commit.id} is no longer in the lineage of {commit.branch}")
+
+    @staticmethod
+    def _must_stay(state: ManifestState, commit: Commit) -> bool:
+        """Whether it is of the branch that has the name now, and was not replaced."""
+        return commit.order > state.head(commit.branch).inherited and commit.content and not commit.superseded_by
 
     def _each_write_once(self) -> None:
-        tags = Counter(
-            row.metadata[TAG] for row in self._disk.ever.values() if isinstance(row, Commit) and TAG in row.metadata
-        )
+        tags = Counter(row.metadata[TAG] for row in self._commits() if TAG in row.metadata)
         twice = [tag for tag, times in tags.items() if times > 1]
         if twice:
             raise Violation(f"published twice: {twice}")
-        ids = Counter(write.publish_id for write in self._published() if write.publish_id)
+        ids = Counter(row.publish_id for row in self._commits() if row.publish_id)
         if ids and max(ids.values()) > 1:
             raise Violation(f"a publish id was used by two commits: {ids}")
-
-    def _published(self) -> Iterator[Write]:
-        for row in self._disk.ever.values():
-            if isinstance(row, Commit) and (write := self._write(row)) is not None:
-                yield write
 
     def _was_decided_on_what_it_saw(self, commit: Commit, lineage: list[Commit]) -> None:
         seen, write = self._seen.get(commit.id), self._write(commit)
@@ -128,8 +145,7 @@ class Checks:
             return
         if seen is None or seen.write.tag != write.tag:
             raise Violation(f"{write.tag} was published as {commit.id}, which is not its own commit")
-        before = lineage[: lineage.index(commit)]
-        held = self.content(before)
+        held = self.content(lineage[: lineage.index(commit)])
         for table, content in seen.content.items():
             if sorted(held[table]) != sorted(content):
                 raise Violation(f"{write.tag} was published over content of {table} that its checks did not see")
@@ -141,8 +157,8 @@ class Checks:
     def _audit(self, state: ManifestState) -> None:
         audits = [row for row in self._disk.ever.values() if isinstance(row, Audit)]
         recovered = Counter(row.graph_commit_id for row in audits if row.recovery_kind != RELOCATION)
-        for row in self._disk.ever.values():
-            if isinstance(row, Commit) and row.actor == ACTOR and recovered[row.id] != 1:
+        for row in self._commits():
+            if row.actor == ACTOR and recovered[row.id] != 1:
                 raise Violation(f"the recovery commit {row.id} has {recovered[row.id]} audit rows")
         for audit in audits:
             if audit.recovery_kind == RELOCATION:
@@ -161,43 +177,45 @@ class Checks:
 
     def _promise(self, report: Report) -> None:
         write, state = report.write, self.state()
+        done = self.done(write)
         if write.relocates:
-            self._relocation(report)
+            if (report.how == "ok" and not done) or (report.how in ("conflict", "failed") and done):
+                raise Violation(f"{write.tag} was reported as {report.how}, and the head says otherwise")
             return
-        visible = self.visible(write.tag)
-        if report.how == "ok":
-            found = state.find_commit(report.commit)
-            if found is None or found.metadata.get(TAG) != write.tag:
-                raise Violation(f"{write.tag} was acknowledged and is not there")
-        elif report.how == "repeated":
-            found = state.find_commit(report.commit)
+        found = state.find_commit(report.commit)
+        if report.how == "ok" and (found is None or found.metadata.get(TAG) != write.tag):
+            raise Violation(f"{write.tag} was acknowledged and is not there")
+        if report.how == "repeated":
             if found is None or found.publish_id != write.publish_id:
                 raise Violation(f"{write.tag} was told of a commit that has not its publish id")
-            visible = visible and found.metadata.get(TAG) != write.tag  # it may have been rolled forward
-        if report.how in ("conflict", "failed", "repeated") and visible:
+            done = done and found.metadata.get(TAG) != write.tag  # it may have been rolled forward
+        if report.how in ("conflict", "failed", "repeated") and done:
             raise Violation(f"{write.tag} was reported as {report.how} and is visible")
-
-    def _relocation(self, report: Report) -> None:
-        done = self._relocated(report.write)
-        if (report.how == "ok" and not done) or (report.how in ("conflict", "failed") and done):
-            raise Violation(f"{report.write.tag} was reported as {report.how}, and the head says otherwise")
 
     def _relocated(self, write: Write) -> bool:
         audits = (row for row in self._disk.ever.values() if isinstance(row, Audit))
         return any(row.recovery_kind == RELOCATION and row.recovery_for_actor == write.tag for row in audits)
 
-    def conflict_is_proved(self, seen: Seen | None, head: HeadMark, write: Write) -> None:
+    def conflict_is_proved(self, write: Write, head: HeadMark, seen: Seen | None) -> None:
         """Whoever is told of a conflict can read it in the manifest."""
         state = self.state()
-        now = state.head(BRANCH)
-        conditional = write.conditional or write.replaces
-        if conditional and now.mark != head:
+        now = state.find_head(write.branch)
+        if now is None or now.closed or (seen is not None and now.incarnation != seen.incarnation):
             return
-        if seen is None or seen.prepared.moved(state, BRANCH) is None:
+        if (write.conditional or write.replaces) and now.mark != head:
+            return
+        if write.replaces and self._descends(state, write):
+            return
+        if seen is None or seen.prepared.moved(state, write.branch) is None:
             raise Violation(f"{write.tag} was told of a conflict that is not there")
 
-    def _write(self, commit: Commit) -> Write | None:
-        return self._writes.get(commit.metadata.get(TAG, ""))
+    @staticmethod
+    def _descends(state: ManifestState, write: Write) -> bool:
+        """Whether a branch was ever made from the commit to be replaced; it may be gone again."""
+        gone = state.find_commit(write.replaces)
+        assert gone is not None
+        made = (row for row in state.rows.values() if isinstance(row, Head | Fork))
+        return any(row.parent_branch == write.branch and row.base_order >= gone.order for row in made)
 
     # -------- at the end
     def at_the_end(self) -> None:
@@ -209,5 +227,5 @@ class Checks:
         for report in self.reports:
             if report.how == "unknown" and not report.write.relocates:
                 there = state.find_commit(report.commit) is not None
-                if there != self.visible(report.write.tag):
+                if there != self._visible(report.write.tag):
                     raise Violation(f"{report.write.tag} has an unknown outcome that its commit does not tell")

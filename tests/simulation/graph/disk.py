@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 from lance.commit import CommitConflictError
 
 from headgate.graph.manifest.rows import Row
-from headgate.graph.storage import CommitRefused, StoredObject
+from headgate.graph.storage import CommitRefused, Mark, StoredObject
 
 T = TypeVar("T")
 Kind = Literal["append", "rewrite", "overwrite", "fold", "restore", "create"]
@@ -42,6 +42,8 @@ class Version:
     uuid: str
     kind: Kind
     content: tuple[str, ...]
+    names: frozenset[str] = frozenset()
+    """The files and index segments that changes without a uuid of ours have added."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,8 @@ class Disk:
     """The one store of a run. Nothing here gives way: a call is one moment."""
 
     tables: dict[TableName, list[Version]] = field(default_factory=dict)
+    half_made: set[TableName] = field(default_factory=set)
+    """Forks whose makers have not taken the second of two steps."""
     objects: dict[str, StoredObject] = field(default_factory=dict)
     contents: dict[str, bytes] = field(default_factory=dict)
     manifest: list[ManifestVersion | None] = field(default_factory=list)
@@ -95,18 +99,36 @@ class Disk:
     def content(self, path: str, version: int, fork: str = "") -> tuple[str, ...]:
         return self.versions(path, fork)[version - 1].content
 
-    def commit(self, path: str, fork: str, read_version: int, uuid: str, change: Change) -> Request[int]:
+    def commit(self, path: str, fork: str, read_version: int, mark: Mark, change: Change) -> Request[int]:
         """A stale transaction is rebased and lands, unless something newer stops it."""
         there = self.versions(path, fork)
         newer = {version.kind for version in there[read_version:]}
         if newer & ALONE or (change.kind in MOVES_ROWS and newer & MOVES_ROWS):
             raise CommitRefused("a newer version is in the way")
-        return self._append(there, Version(uuid, change.kind, change.on(there[-1].content)))
+        names = there[-1].names | set(mark.adds)
+        return self._append(there, Version(mark.uuid, change.kind, change.on(there[-1].content), names))
 
     def restore(self, path: str, fork: str, version: int) -> Request[int]:
         """A Restore lands over anything."""
         there = self.versions(path, fork)
-        return self._append(there, Version("", "restore", there[version - 1].content))
+        return self._append(there, Version("", "restore", there[version - 1].content, there[version - 1].names))
+
+    def fork(self, path: str, source: str, version: int, name: str) -> Request[bool]:
+        """The first step of a fork, which starts with the number of the version it is made from; False if taken."""
+        there = self.versions(path, source)[:version]
+
+        def land() -> bool:
+            if (path, name) in self.tables:
+                return False
+            self.tables[(path, name)] = there
+            self.half_made.add((path, name))
+            return True
+
+        return Request(land)
+
+    def name_fork(self, path: str, name: str) -> Request[None]:
+        """The second step: the table it was made from knows of it."""
+        return Request(lambda: self.half_made.discard((path, name)))
 
     @staticmethod
     def _append(there: list[Version], made: Version) -> Request[int]:
@@ -129,9 +151,8 @@ class Disk:
             raise ValueError("Dataset at path simulated: there is no such version")
         return found.rows
 
-    def merge(self, base: int, rows: Iterable[Row], *, inline: bool) -> Request[int]:
+    def merge(self, base: int, before: Mapping[str, Row], rows: Iterable[Row], *, inline: bool) -> Request[int]:
         """Two merges that replace one row meet; two that add one row meet only inline."""
-        before = self.rows(base)
         given = {row.object_id: row for row in rows}
         replaced = frozenset(given.keys() & before.keys())
         added = frozenset(given.keys() - before.keys())

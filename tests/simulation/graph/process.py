@@ -7,7 +7,7 @@ dies; who decides that is handed in as `calls`.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol, TypeVar, cast
@@ -19,7 +19,16 @@ from headgate.errors import Transient
 from headgate.graph.manifest import Manifest, ManifestState
 from headgate.graph.manifest.history import History
 from headgate.graph.manifest.rows import Commit, Pin, Row, SchemaRow, Tombstone
-from headgate.graph.storage import CommitRefused, CommitUnknown, Location, Staged, StoredObject, TableSnapshot
+from headgate.graph.storage import (
+    CommitRefused,
+    CommitUnknown,
+    ForkHalfMade,
+    Location,
+    Mark,
+    Staged,
+    StoredObject,
+    TableSnapshot,
+)
 from headgate.graph.store import GraphStore, Locks, Patience
 from headgate.ids import IdSource
 
@@ -68,17 +77,38 @@ class Tables:
     def head_version(self, path: str, fork: str = "") -> int:
         return self._read("tables.head_version", lambda: len(self._disk.versions(path, fork)))
 
-    def transaction_uuid(self, path: str, version: int, fork: str = "") -> str | None:
-        def answer() -> str | None:
-            there = self._disk.versions(path, fork)
-            return there[version - 1].uuid if version <= len(there) else None
+    def find_head_version(self, path: str, fork: str = "") -> int | None:
+        return self._read("tables.find_head_version", lambda: len(self._disk.tables.get((path, fork), ())) or None)
 
-        return self._read("tables.transaction_uuid", answer)
+    def is_made_by(self, path: str, version: int, fork: str, mark: Mark) -> bool:
+        def answer() -> bool:
+            there = self._disk.tables.get((path, fork), [])
+            if version > len(there) or not mark:
+                return False
+            found = there[version - 1]
+            return found.uuid == mark.uuid if mark.uuid else found.names >= set(mark.adds)
+
+        return self._read("tables.is_made_by", answer)
+
+    def fork(self, at: TableSnapshot, name: str) -> TableSnapshot:
+        """Two steps, as Lance takes them; one whose maker is between them, or died there, is half made."""
+        try:
+            made = self._calls.write(
+                f"tables.fork {at.path}", lambda: self._disk.fork(at.path, at.fork, at.version, name)
+            )
+            if made:
+                self._calls.write("tables.name_fork", lambda: self._disk.name_fork(at.path, name))
+        except (Unreachable, Refused) as error:
+            if self.find_head_version(at.path, name) is None:
+                raise Transient(message=f"fork {at.path}: the answer was lost") from error
+        if self._read("tables.fork_is_half_made", lambda: (at.path, name) in self._disk.half_made):
+            raise ForkHalfMade(name)
+        return self.open(at.path, at.version, name)
 
     def commit(self, at: TableSnapshot, staged: Staged) -> int:
         return self._write(
             f"tables.commit {at.path}",
-            lambda: self._disk.commit(at.path, at.fork, staged.read_version, staged.uuid, staged.operation),
+            lambda: self._disk.commit(at.path, at.fork, staged.read_version, staged.mark, staged.operation),
         )
 
     def restore(self, at: TableSnapshot) -> int:
@@ -127,17 +157,18 @@ class Objects:
 
 
 class _Dataset:
-    """What stands for the manifest's dataset at one version."""
+    """What stands for the manifest's dataset at one version. What a handle has read stays, whatever is dropped."""
 
-    def __init__(self, disk: Disk, calls: Calls, version: int) -> None:
-        self._disk, self._calls, self.version = disk, calls, version
+    def __init__(self, disk: Disk, calls: Calls, version: int, rows: Mapping[str, Row] | None = None) -> None:
+        self._disk, self._calls, self.version, self.rows = disk, calls, version, rows or {}
 
     @property
     def latest_version(self) -> int:
         return self._calls.read("manifest.latest_version", lambda: self._disk.newest)
 
     def checkout_version(self, version: int) -> _Dataset:
-        return _Dataset(self._disk, self._calls, version)
+        rows = self._calls.read("manifest.checkout", lambda: self._disk.rows(version))
+        return _Dataset(self._disk, self._calls, version, rows)
 
 
 class SimulatedManifest(Manifest):
@@ -153,15 +184,15 @@ class SimulatedManifest(Manifest):
         self.history = _History(disk, calls)
 
     def _merge_inline(self, base: Any, rows: list[Row]) -> Any:
-        self._merge("manifest.merge inline", base.version, rows, inline=True)
+        self._merge("manifest.merge inline", base, rows, inline=True)
         return base
 
     def _merge_staged(self, base: Any, rows: list[Row]) -> Any:
-        landed = self._merge("manifest.merge", base.version, rows, inline=False)
+        landed = self._merge("manifest.merge", base, rows, inline=False)
         return _Dataset(self._disk, self._calls, landed)
 
-    def _merge(self, what: str, base: int, rows: list[Row], *, inline: bool) -> int:
-        return self._write(what, lambda: self._disk.merge(base, rows, inline=inline))
+    def _merge(self, what: str, base: _Dataset, rows: list[Row], *, inline: bool) -> int:
+        return self._write(what, lambda: self._disk.merge(base.version, base.rows, rows, inline=inline))
 
     def _write(self, what: str, plan: Callable[[], Request[int]]) -> int:
         try:

@@ -19,9 +19,10 @@ from tests.simulation.graph.baton import Actor, Baton, Killed
 from tests.simulation.graph.checks import Checks, Report, Violation
 from tests.simulation.graph.disk import Disk, ManifestVersion, Request, Version
 from tests.simulation.graph.process import Refused, Unreachable, open_store
-from tests.simulation.graph.writes import BRANCH, Seen, Write, prepare
+from tests.simulation.graph.writes import MAIN, Seen, Write, prepare
 
 from headgate.errors import Conflict, HeadgateError, OutcomeUnknown
+from headgate.graph.branches.making import create_branch, delete_branch
 from headgate.graph.manifest import ManifestState, upkeep
 from headgate.graph.manifest.format import CURRENT
 from headgate.graph.manifest.rows import Commit, Format, Head, HeadMark, Pin, Row, SchemaRow, TableRow
@@ -36,6 +37,7 @@ _GIVE_UP = committing.give_up
 MOST_STEPS = 6000
 DELICATE = ("manifest.merge", "tables.commit", "tables.restore", "objects.put", "objects.delete")
 """Before these a process has looked at the world and is about to act on what it saw."""
+SIDE = "side"
 LATE = 0.08
 """How likely a request that is on its way lands before the next step."""
 
@@ -69,19 +71,31 @@ class Scenario:
     timeout: float
     abandoned: bool
     """The head is a publication nobody accepted."""
+    branchers: int
+    """Processes that make and delete the branch beside main."""
 
 
 def scenario(chance: random.Random) -> Scenario:
     tables = tuple(f"t{number}" for number in range(chance.choice([1, 2, 2, 3])))
     abandoned = chance.random() < 0.15
     long = chance.random() < 0.08
+    branches = chance.random() < 0.3
     writers = tuple(
-        tuple(_write(chance, f"w{number}.{turn}", tables) for turn in range(6 if long else chance.choice([1, 1, 2])))
-        for number in range(chance.choice([1, 2, 2, 3]))
+        tuple(
+            _write(chance, f"w{number}.{turn}", tables, branches)
+            for turn in range(6 if long else chance.choice([1, 1, 2]))
+        )
+        for number in range(chance.choice([1, 2, 2, 3, 3]))
     )
     if abandoned:
         first = Write(
-            tag="w0.0", tables=("t0",), insert_only=False, task=True, relocates=chance.random() < 0.5, replaces="H", onto="A"
+            tag="w0.0",
+            tables=("t0",),
+            insert_only=False,
+            task=True,
+            relocates=chance.random() < 0.5,
+            replaces="H",
+            onto="A",
         )
         writers = ((first,), *writers[1:])
     return Scenario(
@@ -102,14 +116,17 @@ def scenario(chance: random.Random) -> Scenario:
         eager_upkeep=chance.random() < (0.8 if long else 0.3),
         timeout=chance.choice([3.0, 1e9]),
         abandoned=abandoned,
+        branchers=chance.choice([1, 1, 2]) if branches else 0,
     )
 
 
-def _write(chance: random.Random, tag: str, tables: tuple[str, ...]) -> Write:
+def _write(chance: random.Random, tag: str, tables: tuple[str, ...], branches: bool) -> Write:
     written = tuple(sorted(chance.sample(tables, chance.randint(1, min(2, len(tables))))))
     others = [table for table in tables if table not in written]
-    plain = Write(tag=tag, tables=written)
-    match chance.choice(["append", "append", "strict", "strict", "reads", "conditional", "task", "fold", "schema", "id"]):
+    plain = Write(tag=tag, tables=written, branch=SIDE if branches and chance.random() < 0.7 else MAIN)
+    match chance.choice(
+        ["append", "append", "strict", "strict", "reads", "conditional", "task", "task", "fold", "schema", "id", "id"]
+    ):
         case "strict":
             return replace(plain, insert_only=False, kind=chance.choice(["append", "rewrite", "overwrite"]))
         case "reads":
@@ -123,7 +140,7 @@ def _write(chance: random.Random, tag: str, tables: tuple[str, ...]) -> Write:
         case "schema":
             return replace(plain, schema=True, insert_only=False)
         case "id":
-            return replace(plain, publish_id=chance.choice(["p", "q"]))
+            return replace(plain, publish_id=chance.choice(["p", "q"]), insert_only=chance.random() < 0.5)
         case _:
             return plain
 
@@ -153,6 +170,7 @@ class World:
         self._cancelled: set[str] = set()
         self._giving_up: set[str] = set()
         self._cut_off: dict[str, int] = {}
+        self._deaf: set[str] = set()
         self._asleep: dict[str, int] = {}
         self._ranks: dict[str, float] = {}
         self._current: Actor | None = None
@@ -166,21 +184,21 @@ class World:
     def _begin(self) -> None:
         rows: list[Row] = [
             Format(stamp=CURRENT),
-            SchemaRow(branch=BRANCH, order=1, schema="first"),
-            Head(branch=BRANCH, order=1, commit="A"),
-            Commit(branch=BRANCH, order=1, id="A", writer="init", tables=self.plan.tables),
+            SchemaRow(branch=MAIN, order=1, schema="first"),
+            Head(branch=MAIN, order=1, commit="A"),
+            Commit(branch=MAIN, order=1, id="A", writer="init", tables=self.plan.tables),
         ]
         for table in self.plan.tables:
             self.disk.tables[(f"tables/{table}", "")] = [Version("", "create", ())]
-            rows.append(TableRow(branch=BRANCH, order=1, table=table, type_id=1, path=f"tables/{table}", name=table))
-            rows.append(Pin(branch=BRANCH, order=1, table=table, version=1))
+            rows.append(TableRow(branch=MAIN, order=1, table=table, type_id=1, path=f"tables/{table}", name=table))
+            rows.append(Pin(branch=MAIN, order=1, table=table, version=1))
         if self.plan.abandoned:
             self.writes["H"] = Write(tag="H", tables=("t0",), task=True)
             self.seen["H"] = Seen(self.writes["H"], Prepared(changes=(), schema_order=1), HeadMark("A", 1))
             self.disk.tables[("tables/t0", "")].append(Version("h", "append", ("H",)))
-            rows[2] = Head(branch=BRANCH, order=2, commit="H")
-            rows.append(Pin(branch=BRANCH, order=2, table="t0", version=2, rows=1))
-            rows.append(Commit(branch=BRANCH, order=2, id="H", parent="A", metadata={"tag": "H"}, tables=("t0",)))
+            rows[2] = Head(branch=MAIN, order=2, commit="H")
+            rows.append(Pin(branch=MAIN, order=2, table="t0", version=2, rows=1))
+            rows.append(Commit(branch=MAIN, order=2, id="H", parent="A", metadata={"tag": "H"}, tables=("t0",)))
         named = {row.object_id: row for row in rows}
         self.disk.manifest.append(ManifestVersion(named))
         self.disk.ever.update(named)
@@ -235,14 +253,18 @@ class World:
         faults, dice = self.plan.faults, self.chance.random()
         if self._cut_off.get(actor.name, 0) > 0:
             self._cut_off[actor.name] -= 1
-            return self.chance.choice(["lost before", "lost before", "late"])
+            if actor.name not in self._deaf or actor.at.startswith(DELICATE):
+                return self.chance.choice(["lost before", "lost before", "late"])
+            return ""
         for name in ("lost", "late", "refused", "dies", "cancelled", "cut_off"):
             likely: float = getattr(faults, name)
             if dice < likely:
                 if name == "cancelled" and not self._may_cancel(actor):
                     return ""
                 if name == "cut_off":
-                    self._cut_off[actor.name] = self.chance.choice([5, 10, 30])
+                    self._cut_off[actor.name] = self.chance.choice([5, 20, 60])
+                    if self.chance.random() < 0.5:
+                        self._deaf.add(actor.name)  # only what it writes is lost
                     return "lost after"
                 return name if name in ("refused", "late") else f"{name} {self.chance.choice(['before', 'after'])}"
             dice -= likely
@@ -301,7 +323,7 @@ class World:
         seen: Seen | None = None
         try:
             state = store.manifest.state()
-            head = state.head(BRANCH).mark
+            head = state.head(write.branch).mark
             if write.replaces and not self._stands(store, state, write):
                 return
         except HeadgateError:
@@ -319,7 +341,7 @@ class World:
             done = committing.write(store, write.request(head), prepared)
             report = Report(write, "repeated" if done.repeated else "ok", done.commit)
         except Conflict:
-            self.checks.conflict_is_proved(seen, head, write)
+            self.checks.conflict_is_proved(write, head, seen)
             report = Report(write, "conflict")
         except OutcomeUnknown as unknown:
             report = Report(write, "unknown", unknown.publish_id)
@@ -333,7 +355,7 @@ class World:
 
     def _stands(self, store: GraphStore, state: ManifestState, write: Write) -> bool:
         """The publish fence: what the head shows is still the abandoned commit."""
-        for commit in ancestors(store.manifest, state, state.head(BRANCH).commit):
+        for commit in ancestors(store.manifest, state, state.head(write.branch).commit):
             if commit.content:
                 return commit.id == write.replaces
         return False
@@ -347,6 +369,18 @@ class World:
                 continue
             self._pause(actor)
 
+    def brancher(self, actor: Actor) -> None:
+        """Makes the branch, and now and then takes it away and makes another of the same name."""
+        store = self.process(actor)
+        for _ in range(self.chance.choice([1, 1, 3])):
+            try:
+                if self.chance.random() < 0.3:
+                    delete_branch(store, SIDE)
+                create_branch(store, SIDE)
+            except (HeadgateError, KeyboardInterrupt) as told:
+                self.trace.append(f"{actor.name} is told: {type(told).__name__}")
+            self._pause(actor)
+
     def reader(self, actor: Actor) -> None:
         """A snapshot holds exactly the writes of its own lineage, whatever happens while it is read."""
         for _ in range(3):
@@ -356,8 +390,9 @@ class World:
             except (HeadgateError, KeyboardInterrupt):
                 continue
             ever = ManifestState(state.version, {**self.disk.ever, **state.rows})
-            expected = self.checks.content(self.checks.lineage(ever))
-            for table, pin in state.pins(BRANCH).items():
+            branch = self.chance.choice(state.branches)
+            expected = self.checks.content(self.checks.lineage(branch, ever))
+            for table, pin in state.pins(branch).items():
                 self._pause(actor)
                 held = store.tables.open(state.table(table).path, pin.version, pin.fork).dataset
                 if sorted(held.content) != sorted(expected[table]):  # type: ignore[attr-defined]
@@ -369,6 +404,8 @@ class World:
             self._add(f"writer{number}", self.writer(writes))
         for number in range(self.plan.recoverers):
             self._add(f"recoverer{number}", self.recoverer)
+        for number in range(self.plan.branchers):
+            self._add(f"brancher{number}", self.brancher)
         for number in range(self.plan.readers):
             self._add(f"reader{number}", self.reader)
         self.baton.run()
@@ -389,7 +426,11 @@ class World:
         self.quiet = True
         self._cut_off.clear()
         self.plan = replace(self.plan, faults=Faults(), policy="uniform", timeout=1e9)
-        writes = tuple(Write(tag=f"last.{table}", tables=(table,), insert_only=False) for table in self.plan.tables)
+        writes = tuple(
+            Write(tag=f"last.{branch}.{table}", branch=branch, tables=(table,), insert_only=False)
+            for branch in self.checks.state().branches
+            for table in self.plan.tables
+        )
         self.writes.update({write.tag: write for write in writes})
         self._add("the next writer", self.writer(writes))
         self.baton.run()
@@ -503,5 +544,5 @@ def play(seed: int) -> World:
             world.run()
     except Violation as problem:
         steps = "\n".join(f"  {line}" for line in world.trace[-60:])
-        raise Violation(f"HEADGATE_SIMULATION_SEED={seed}: {problem}\n{world.plan}\n{steps}") from problem
+        raise Violation(f"HEADGATE_GRAPH_SIMULATION_SEED={seed}: {problem}\n{world.plan}\n{steps}") from problem
     return world

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from uuid import UUID
+from typing import Any, cast
 
 from tests.simulation.graph.disk import Change, Disk, Kind
 
-from headgate.graph.manifest.publisher import TableAt
-from headgate.graph.manifest.rows import HeadMark, Pin, SchemaRow
+from headgate.graph.manifest.rows import HeadMark, SchemaRow
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import commit_at, state_at
-from headgate.graph.storage import Staged
+from headgate.graph.recovery.writers import Writer
+from headgate.graph.storage import Mark, Staged, TableSnapshot
 from headgate.graph.store import GraphStore
+from headgate.graph.write.base import Base
 from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
+from headgate.graph.write.task import _on_pin as on_pin
 
-BRANCH = "main"
+MAIN = "main"
 TAG = "tag"
 """The key of a commit's metadata under which it names its write."""
 
@@ -27,6 +29,7 @@ class Write:
 
     tag: str
     tables: tuple[str, ...]
+    branch: str = MAIN
     kind: Kind = "append"
     reads: tuple[str, ...] = ()
     insert_only: bool = True
@@ -43,14 +46,13 @@ class Write:
 
     def request(self, head: HeadMark) -> WriteRequest:
         return WriteRequest(
-            branch=BRANCH,
-            writer="task" if self.task else "mutate",
+            branch=self.branch,
+            writer=Writer.TASK if self.task else Writer.MUTATE,
             actor=self.tag,
             metadata={TAG: self.tag},
             publish_id=self.publish_id,
             if_commit=head.commit if self.conditional else "",
             only_head=head if self.replaces else None,
-            task=self.task,
             replaces=self.replaces,
             onto=self.onto,
             relocates=self.relocates,
@@ -65,44 +67,57 @@ class Seen:
     prepared: Prepared
     head: HeadMark
     """The head as its writer found it at first."""
+    incarnation: str = ""
     content: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def prepare(store: GraphStore, disk: Disk, write: Write, state: ManifestState, head: HeadMark, uuid: int) -> Seen:
-    """Stage a write on a state, as statements and loads do: one transaction per table, and what it rests on."""
-    pins = state.pins(BRANCH)
-    shown = {table: pins[table] for table in (*write.tables, *write.reads)}
-    schema = state.schema(BRANCH)
-    back = pins
+def prepare(store: GraphStore, disk: Disk, write: Write, state: ManifestState, head: HeadMark, number: int) -> Seen:
+    """Stage a write on a state, as statements, loads and tasks do: a change per table, and what it rests on."""
+    there = base_of(store, state, write.branch)
+    back = there
     if write.replaces:
         onto = commit_at(store.manifest, state, write.onto)
-        back = state_at(store.manifest, state, onto).pins(BRANCH, onto.order)
-    changes = tuple(
-        _change(store, write, table, back[table], shown[table], f"{UUID(int=uuid * 16 + number)}")
-        for number, table in enumerate(write.tables)
-    )
+        back = base_of(store, state_at(store.manifest, state, onto), write.branch, onto.order)
+    changes = []
+    for table in write.tables:
+        at = back.snapshot_of(table)
+        staged = None if write.relocates else _staged(write, at, number)
+        if write.replaces:
+            changes.append(on_pin(there, TableChange(table, at, staged), there.pinned(table)))
+        else:
+            changes.append(there.change(table, at, staged))
     prepared = Prepared(
-        changes=changes,
-        reads={table: _at(pins[table]) for table in write.reads},
-        schema_order=schema.order,
+        changes=tuple(changes),
+        reads={table: there.pinned(table) for table in write.reads},
+        schema_order=there.schema_order,
         insert_only=write.insert_only,
         content=write.content,
         schema=SchemaRow(schema=write.tag) if write.schema else None,
     )
-    content = {
-        table: disk.content(state.table(table).path, (back if table in write.tables else pins)[table].version)
-        for table in shown
-    }
-    return Seen(write, prepared, head, content)
+    content = {table: back.snapshot_of(table).dataset.content for table in write.tables}  # type: ignore[attr-defined]
+    content |= {table: there.snapshot_of(table).dataset.content for table in write.reads}  # type: ignore[attr-defined]
+    return Seen(write, prepared, head, there.incarnation, content)
 
 
-def _change(store: GraphStore, write: Write, table: str, from_: Pin, shown: Pin, uuid: str) -> TableChange:
-    at = store.tables.open(f"tables/{table}", from_.version, from_.fork)
+class PlainBase(Base):
+    """A base whose types are known by the names of their tables: no schema is read."""
+
+    def snapshot_of(self, table: str) -> TableSnapshot:
+        row, pin = self.tables[table]
+        return self.store.tables.open(row.path, pin.version, pin.fork)
+
+
+def base_of(store: GraphStore, state: ManifestState, branch: str, order: int | None = None) -> PlainBase:
+    made = state.incarnation(branch, order)
+    assert made is not None
+    tables = {name: (state.table(name), pin) for name, pin in state.pins(branch, order).items()}
+    schema_order = state.schema(branch, order).order
+    return PlainBase(store, branch, made.commit, made.order, schema_order, cast(Any, None), tables, made)
+
+
+def _staged(write: Write, at: TableSnapshot, number: int) -> Staged:
     change = Change(write.kind, write.tag)
-    staged = None if write.relocates else Staged(uuid, at.version, len(change.on(at.dataset.content)), change)  # type: ignore[attr-defined]
-    moved = write.replaces and (staged is None or shown.version != from_.version)
-    return TableChange(table, at, staged, pin=_at(shown) if moved else None)
-
-
-def _at(pin: Pin) -> TableAt:
-    return TableAt(pin.version, pin.fork, pin.rows)
+    name = f"{write.tag}-{number}-{at.path}"
+    mark = Mark(adds=(name,)) if write.kind == "fold" else Mark(uuid=name)
+    rows = len(change.on(at.dataset.content))  # type: ignore[attr-defined]
+    return Staged(mark, at.version, rows, change, at.fork)

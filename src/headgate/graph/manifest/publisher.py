@@ -205,6 +205,8 @@ def check_expectations(state: ManifestState, publication: Publication) -> None:
             actual=head.commit,
             hint="read the new head and write again",
         )
+    if publication.replaces:
+        refuse_descendants(state, publication.branch, publication.replaces)
     schema = state.schema(publication.branch)
     if publication.expected_schema not in (None, schema.order):
         assert publication.expected_schema is not None
@@ -216,6 +218,20 @@ def check_expectations(state: ManifestState, publication: Publication) -> None:
         pin = pins.get(table)
         if pin is None or (pin.version, pin.fork) != (expected.version, expected.fork):
             raise version_mismatch(state, table, expected=expected.version, actual=pin.version if pin else None)
+
+
+def refuse_descendants(state: ManifestState, branch: str, commit: str) -> None:
+    """Raise if another branch shows a commit that is to be replaced: making one meets every publish to its parent."""
+    gone = state.find_commit(commit)
+    order = gone.order if gone else 0
+    for row in state.rows.values():
+        if not isinstance(row, Head) or row.closed:
+            continue
+        if row.parent_branch == branch and row.base_order >= order:
+            raise Conflict(
+                message=f"branch {row.branch} was made from {commit}, which cannot be replaced any more",
+                hint="start a new workflow from the current head",
+            )
 
 
 def deleted(branch: str) -> Conflict:

@@ -125,7 +125,7 @@ class Manifest:
         with self._lock:
             if self._state is None or self._state.version != state.version:
                 raise MergeContended("the manifest has been read again since")
-            base = self._dataset.checkout_version(state.version)
+            base = self._at(state)
             inline = any(not row.branch_scoped and row.object_id not in state.rows for row in listed)
             try:
                 landed = self._merge_inline(base, listed) if inline else self._merge_staged(base, listed)
@@ -145,6 +145,15 @@ class Manifest:
                 return self.state()
             except Exception as error:
                 raise MergeUnknown(str(error)) from error
+
+    def _at(self, state: ManifestState) -> LanceDataset:
+        """The version that a merge was decided on; contended once it is so old that upkeep has dropped it."""
+        try:
+            return self._dataset.checkout_version(state.version)
+        except Exception as error:
+            if classify(error) in (LanceProblem.LOST_FILE, LanceProblem.MISSING):
+                raise MergeContended(str(error)) from error
+            raise as_error(error, doing=f"read the manifest of {self._location}") from error
 
     def _merge_inline(self, base: LanceDataset, rows: list[Row]) -> LanceDataset:
         builder = base.merge_insert("object_id").when_matched_update_all().when_not_matched_insert_all()

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from headgate.errors import Conflict, InvalidInput
-from headgate.graph.manifest.publisher import TableAt, version_mismatch
+from headgate.errors import InvalidInput
+from headgate.graph.manifest.publisher import TableAt, refuse_descendants, version_mismatch
 from headgate.graph.manifest.rows import Commit, HeadMark
-from headgate.graph.manifest.rows import Head as HeadRow
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import ancestors, commit_at, state_at
 from headgate.graph.store import GraphStore
@@ -113,7 +112,7 @@ def publish_instead(
 
     Without changes the head goes back to the input ref, and there is no commit.
     """
-    _refuse_descendants(store.manifest.state(), request)
+    refuse_descendants(store.manifest.state(), request.branch, request.replaces)
     conditional = replace(request, only_head=judged.mark, relocates=pending is None)
 
     def prepare(state: ManifestState) -> Prepared | None:
@@ -144,19 +143,6 @@ def _on_pin(there: Base, change: TableChange, pin: TableAt) -> TableChange:
     in_place = pin.fork == change.at.fork and there.owns(row, change.at.fork)
     forked = replace(change, new_fork="" if in_place else there.new_fork())
     return forked if same and change.staged is not None else replace(forked, pin=TableAt(pin.version, pin.fork))
-
-
-def _refuse_descendants(state: ManifestState, request: WriteRequest) -> None:
-    gone = state.find_commit(request.replaces)
-    order = gone.order if gone else 0
-    for row in state.rows.values():
-        if not isinstance(row, HeadRow) or row.closed:
-            continue
-        if row.parent_branch == request.branch and row.base_order >= order:
-            raise Conflict(
-                message=f"branch {row.branch} was made from {request.replaces}, which cannot be replaced any more",
-                hint="start a new workflow from the current head",
-            )
 
 
 def changed_tables(pending: Pending) -> Mapping[str, str]:

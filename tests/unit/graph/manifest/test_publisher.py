@@ -311,3 +311,40 @@ def test_upkeep_that_loses_its_race_changes_nothing(manifest: Manifest, location
     publish(Manifest.open(location), publication(manifest, "B"))
     assert not manifest.replace_all(state, [])
     assert Manifest.open(location).state().head("main").order == 3
+
+
+def test_a_merge_that_cannot_be_read_back_is_unknown_and_then_found(
+    manifest: Manifest, location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever Lance raises there, the rows have landed: the next try finds the commit and makes no second one."""
+    real = Manifest._merge_staged
+
+    class Deaf:
+        def __init__(self, dataset: Any) -> None:
+            self._dataset = dataset
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "latest_version" and not told:
+                told.append(name)
+                raise OSError("connection reset by peer")
+            return getattr(self._dataset, name)
+
+    told: list[str] = []
+    monkeypatch.setattr(Manifest, "_merge_staged", lambda self, base, rows: Deaf(real(self, base, rows)))
+    made = publication(manifest)
+    assert publish(manifest, made).commit.id == made.commit
+    assert told
+    commits = [row for row in Manifest.open(location).state().rows.values() if isinstance(row, Commit)]
+    assert len(commits) == 2
+
+
+def test_a_commit_that_another_branch_shows_is_not_replaced(manifest: Manifest) -> None:
+    """Invariant 3: the branch may have been made after the replacing write looked for one."""
+    abandoned = publish(manifest, publication(manifest)).commit
+    instead = publication(manifest, if_head=True, replaces=abandoned.id, onto=abandoned.parent)
+    state = manifest.state()
+    head = state.head("main")
+    child = Head(branch="side", order=head.order + 1, commit=head.commit, parent_branch="main", base_order=head.order)
+    manifest.merge(state, [child, head])
+    with pytest.raises(Conflict, match="branch side was made from"):
+        publish(manifest, instead)

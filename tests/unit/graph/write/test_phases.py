@@ -14,6 +14,7 @@ from headgate.errors import ExpectedVersionMismatch, OutcomeUnknown, Transient
 from headgate.failpoints import Failpoint
 from headgate.graph.manifest.publisher import Publication, TableAt, publish
 from headgate.graph.storage import CommitUnknown
+from headgate.graph.write import commit
 
 pytestmark = pytest.mark.usefixtures("disarmed")
 
@@ -144,3 +145,18 @@ def test_a_write_that_can_neither_publish_nor_roll_back_is_unknown(
         published = [commit.id for commit in other.log()]
         assert (unknown.value.publish_id in published) == ("a" in names(other))
         assert other.store.objects.list("__recovery") == []
+
+
+def test_upkeep_that_fails_does_not_fail_the_write_it_follows(
+    graph: hg.Graph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The write is published: an error would make its caller write it again."""
+
+    def down(*_: object) -> None:
+        raise Transient(message="the store is down")
+
+    monkeypatch.setattr(commit, "keep_compact", down)
+    assert graph.mutate(ADD, {"name": "a"}).changed
+    assert names(graph) == ["a"]
+    assert "the store is down" in caplog.text
+    assert graph.store.objects.list("__recovery") == []
