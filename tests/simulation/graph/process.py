@@ -6,7 +6,6 @@ dies; who decides that is handed in as `calls`.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -176,11 +175,7 @@ class SimulatedManifest(Manifest):
 
     def __init__(self, disk: Disk, calls: Calls) -> None:
         self._disk, self._calls = disk, calls
-        self._location = _LOCATION
-        self._dataset = cast(Any, _Dataset(disk, calls, disk.newest))
-        self._state = None
-        self._places = {}
-        self._lock = threading.RLock()
+        super().__init__(_LOCATION, cast(Any, _Dataset(disk, calls, disk.newest)))
         self.history = _History(disk, calls)
 
     def _merge_inline(self, base: Any, rows: list[Row]) -> Any:
@@ -251,6 +246,7 @@ class SimulatedManifest(Manifest):
 
 class _History(History):
     def __init__(self, disk: Disk, calls: Calls) -> None:
+        super().__init__(_LOCATION)
         self._disk, self._calls = disk, calls
 
     def add(self, rows: Iterable[Row]) -> None:

@@ -24,7 +24,7 @@ from tests.simulation.graph.writes import MAIN, Seen, Write, prepare
 from headgate.errors import Conflict, HeadgateError, OutcomeUnknown
 from headgate.graph.branches.making import create_branch, delete_branch
 from headgate.graph.manifest import ManifestState, upkeep
-from headgate.graph.manifest.format import CURRENT
+from headgate.graph.manifest.format import known_formats
 from headgate.graph.manifest.rows import Commit, Format, Head, HeadMark, Pin, Row, SchemaRow, TableRow
 from headgate.graph.manifest.travel import ancestors
 from headgate.graph.recovery import heal as healing
@@ -183,7 +183,7 @@ class World:
     # -------- how it begins
     def _begin(self) -> None:
         rows: list[Row] = [
-            Format(stamp=CURRENT),
+            Format(stamp=known_formats().current),
             SchemaRow(branch=MAIN, order=1, schema="first"),
             Head(branch=MAIN, order=1, commit="A"),
             Commit(branch=MAIN, order=1, id="A", writer="init", tables=self.plan.tables),
