@@ -94,7 +94,13 @@ BENCHMARKS: dict[str, Benchmark] = {
     ),
     "crash_attempts": Benchmark((), (Bar("kill_points", ">=", 12), *_zero("lost", "duplicated", "leaked"))),
     "worker": Benchmark(
-        (), (Bar("latency_ratio", "<=", 1.2), Bar("idle_rss_mb", "<=", 120, "MB"), Bar("idle_cpu", "<=", 0.01))
+        (),
+        (
+            Bar("latency_ratio", "<=", 1.2),
+            Bar("poll_to_body_ms", "<=", 20, "ms"),
+            Bar("idle_rss_mb", "<=", 120, "MB"),
+            Bar("idle_cpu", "<=", 0.01),
+        ),
     ),
     "engine": Benchmark(_arguments("--workflows 1000"), (Bar("tasks_per_s", ">=", 350), Bar("growth", "<=", 1.2))),
     "chaos": Benchmark(_arguments("--minutes 3"), _zero("lost", "duplicated", "mismatched")),

@@ -184,13 +184,13 @@ class Pool:
             if process is None:  # it died between being taken and being given work
                 slot.running, slot.taken = None, False
                 self._burying.add(id(running))
+        if process is not None:
+            process.send(Begin(attempt))
         cancellation.add(lambda: self._cancelled(slot, running))
         beat.start()
         self._listener.began(running)
         if process is None:
             self._bury(running, Why.DIED, "before it could begin")
-        else:
-            process.send(Begin(attempt))
 
     def running(self) -> list[Running]:
         return [running for slot in self._slots if (running := slot.running) is not None]

@@ -16,9 +16,33 @@ log = logging.getLogger(__name__)
 
 LONG_WAIT = 1.0
 """Seconds the server waits for a task to come, where nobody else needs the executor meanwhile."""
-_SHORT_WAIT = 0.1
+_SHARED_WAIT = 0.2
+_ACTIVE_SECONDS = 3.0
+_SHORTEST_PAUSE, _ACTIVE_PAUSE = 0.005, 0.04
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 _REMIND_EVERY = 60.0
+
+
+class Pace:
+    """How often to ask: all the time after something happened, as a next task tends to follow; seldom when idle.
+
+    A server that is asked to wait for a task looks for one every 100 ms or so: asked without, it answers at once.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._active_at = clock.monotonic()
+
+    def happened(self) -> None:
+        """An attempt began or ended."""
+        self._active_at = self._clock.monotonic()
+
+    def next(self, *, shared: bool) -> tuple[float, float]:
+        """For how long the server is to wait, and how long to pause after it; `shared` where others wait for a turn."""
+        since = self._clock.monotonic() - self._active_at
+        if since < _ACTIVE_SECONDS:
+            return 0.0, min(max(since / 10, _SHORTEST_PAUSE), _ACTIVE_PAUSE)
+        return (_SHARED_WAIT if shared else LONG_WAIT), 0.0
 
 
 class Polls(Protocol):
@@ -28,8 +52,11 @@ class Polls(Protocol):
 class Poller:
     """Polls one task until `stop` is set. Whatever goes wrong, what runs goes on, and polling begins again."""
 
-    def __init__(self, task: str, orchestrator: Polls, pool: Pool, *, stop: threading.Event, clock: Clock) -> None:
+    def __init__(
+        self, task: str, orchestrator: Polls, pool: Pool, *, pace: Pace, stop: threading.Event, clock: Clock
+    ) -> None:
         self._task, self._orchestrator, self._pool, self._stop, self._clock = task, orchestrator, pool, stop, clock
+        self._pace = pace
         self._thread = threading.Thread(target=self._run, name=f"headgate-poll-{task}", daemon=True)
         self._failures = 0
         self._told_at = 0.0
@@ -61,14 +88,18 @@ class Poller:
         slot = self._pool.take(stop=self._stop)
         if slot is None:
             return
+        wait, pause = self._pace.next(shared=self._pool.contended)
         attempt = None
         try:
-            attempt = self._orchestrator.poll(self._task, wait=_SHORT_WAIT if self._pool.contended else LONG_WAIT)
+            attempt = self._orchestrator.poll(self._task, wait=wait)
         finally:
             if attempt is None:
                 self._pool.give_back(slot)
         if attempt is not None:
             self._pool.begin(slot, attempt)
+            self._pace.happened()
+        elif pause:
+            self._stop.wait(pause)
 
     def _failed(self, told: str) -> None:
         self.trouble = told

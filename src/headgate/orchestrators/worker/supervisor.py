@@ -28,7 +28,7 @@ from headgate.orchestrators.executors import Listener, Pool, Running, Setup, Tas
 from headgate.orchestrators.executors.burial import Burial
 from headgate.orchestrators.executors.running import Why
 from headgate.orchestrators.machine import Machine
-from headgate.orchestrators.worker.pollers import LONG_WAIT, Poller
+from headgate.orchestrators.worker.pollers import LONG_WAIT, Pace, Poller
 from headgate.orchestrators.worker.status import LiveAttempt, LiveWorker, StatusFile, status_file
 from headgate.orchestrators.worker.telemetry import Telemetry
 from headgate.settings import Settings
@@ -81,6 +81,7 @@ class Supervisor(Listener):
         self._id = ULIDS.new()
         self._started_at = clock.now()
         self._pollers: list[Poller] = []
+        self._pace = Pace(clock)
         self._telemetry = Telemetry.silent()
 
     def stop(self) -> None:
@@ -163,7 +164,9 @@ class Supervisor(Listener):
     # work
     def _work(self, conductor: ConductorOrchestrator, pool: Pool, status: StatusFile) -> int:
         stop = self._polling_over
-        self._pollers = [Poller(name, conductor, pool, stop=stop, clock=self._clock) for name in self._tasks]
+        self._pollers = [
+            Poller(name, conductor, pool, pace=self._pace, stop=stop, clock=self._clock) for name in self._tasks
+        ]
         for poller in self._pollers:
             poller.start()
         self._state = "working"
@@ -271,5 +274,6 @@ class Supervisor(Listener):
         self._count()
 
     def _count(self) -> None:
+        self._pace.happened()
         self._ended += 1
         self._ended_at.append(self._clock.now())
