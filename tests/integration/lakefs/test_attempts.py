@@ -12,6 +12,7 @@ from tests.unit.attempts.test_fences import *  # noqa: F403
 from tests.unit.attempts.test_gc import *  # noqa: F403
 from tests.unit.attempts.test_lifecycle import *  # noqa: F403
 from tests.unit.attempts.test_lost_answers import *  # noqa: F403
+from tests.unit.attempts.test_merge import *  # noqa: F403
 from tests.unit.attempts.test_publish_table import *  # noqa: F403
 from tools.servers import lakefs_server
 from tools.servers.fixtures import available

@@ -11,7 +11,15 @@ from typing import BinaryIO, Literal, Self, TypeAlias
 
 from blake3 import blake3
 
-from headgate.errors import HeadgateError, InvalidInput, MergeConflict, NotFound, RecoveryRequired, Unsupported
+from headgate.errors import (
+    HeadgateError,
+    InvalidInput,
+    MergeConflict,
+    NotFound,
+    NothingChanged,
+    RecoveryRequired,
+    Unsupported,
+)
 from headgate.failpoints import Failpoint, failpoint
 from headgate.ids import ULIDS, IdSource
 from headgate.lake.cache import Cache
@@ -450,8 +458,8 @@ def _is_action(path: str) -> bool:
     return path.startswith(hook.ACTIONS_PREFIX)
 
 
-def _nothing(branch: str) -> InvalidInput:
-    return InvalidInput(
+def _nothing(branch: str) -> NothingChanged:
+    return NothingChanged(
         message=f"nothing changed on {branch}: there is nothing to commit", hint="change something first"
     )
 
