@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from headgate.lake.interface import Lake, LakeCommit
     from headgate.lake.stores import OpenStore
     from headgate.orchestrators.machine import Machine
+    from headgate.orchestrators.worker import LiveWorker
     from headgate.publication import Ref
 
 app = typer.Typer()
@@ -35,13 +36,16 @@ def status(json: console.JsonFlag = False) -> None:
 
 
 def _status(machine: Machine) -> dict[str, Any]:
+    from headgate.orchestrators.worker.status import live_workers
+
     gone = machine.collect_garbage(dry_run=True)
     return {
         "orchestrator": machine.orchestrator.id,
         "running": [
             {"task": task.name, "workflow": task.workflow, "status": task.status, "retry": task.retry_count}
-            for task in machine.engine.tasks(running=True)
+            for task in machine.running_tasks()
         ],
+        "workers": live_workers(machine.settings.state),
         "heads": list(_heads(machine)),
         "left_behind": [{"kind": found.kind, "name": found.name, "reason": found.reason} for found in gone.removed],
         "abandoned_publications": len(machine.records.abandoned_publications()),
@@ -72,6 +76,7 @@ def _status_lines(facts: dict[str, Any]) -> Iterator[str]:
     yield f"running      {len(facts['running'])}"
     for task in facts["running"]:
         yield f"  {task['task']}  {task['status']}  workflow {task['workflow']}, retry {task['retry']}"
+    yield from _worker_lines(facts["workers"])
     yield "heads"
     for head in facts["heads"]:
         odd = head["status"] in ("abandoned", "undecided")
@@ -80,6 +85,25 @@ def _status_lines(facts: dict[str, Any]) -> Iterator[str]:
         yield f"left behind  {len(facts['left_behind'])}; `headgate gc` reclaims them"
     if facts["kept_failures"]:
         yield f"kept         {len(facts['kept_failures'])} failed attempts; `headgate attempts` shows them"
+
+
+def _worker_lines(workers: Sequence[LiveWorker]) -> Iterator[str]:
+    from headgate.clock import SYSTEM_CLOCK
+
+    now = SYSTEM_CLOCK.now()
+    yield f"workers      {len(workers)}"
+    for worker in workers:
+        domain = f", domain {worker.domain}" if worker.domain else ""
+        busy = f"{len(worker.attempts)} of {worker.executors} executors busy"
+        yield f"  pid {worker.pid}  {worker.state}  {busy}, {worker.per_minute:g} attempts a minute{domain}"
+        for attempt in worker.attempts:
+            told = f"    {attempt.task}  {attempt.phase or 'starting'}, {_age(attempt.age(now))} old"
+            told += f"  workflow {attempt.workflow}, retry {attempt.retry_count}, attempt {attempt.execution}"
+            yield told + (f": {attempt.progress}" if attempt.progress else "")
+
+
+def _age(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,7 +60,7 @@ COMMANDS: tuple[Command, ...] = (
         "run",
         "headgate.cli.running",
         WORK,
-        "Run a task, a chain of tasks or a workflow on this machine, with the time of each step.",
+        "Run a task, a chain of tasks or a workflow: on this machine, or on the server where the settings name one.",
     ),
     Command("replay", "headgate.cli.running", WORK, "Run the body of a past attempt again; nothing is published."),
     Command("attempts", "headgate.cli.running", WORK, "List the attempts recorded on this machine, or show one."),

@@ -12,7 +12,7 @@ import typer
 
 from headgate.cli import console, invocation
 from headgate.cli.inputs import check_stores, store_blocks
-from headgate.errors import Conflict, HeadgateError, InvalidInput, response_to
+from headgate.errors import Conflict, HeadgateError, InvalidInput, Unsupported, response_to
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,14 +54,25 @@ def run(
         bool, typer.Option("--resume", help="Go on with a workflow whose run was killed; all such if none is named.")
     ] = False,
     show: Annotated[bool, typer.Option("--print", help="Show the definition of the chain; run nothing.")] = False,
+    domain: Annotated[
+        str | None,
+        typer.Option(metavar="DOMAIN", help="Run it on the Conductor server, for the workers of this task domain."),
+    ] = None,
     dry_run: console.DryRunFlag = False,
     json: console.JsonFlag = False,
 ) -> None:
-    """Run a task, a chain of tasks or a workflow on this machine, with the time of each step."""
-    from headgate.cli import workflow_runs
+    """Run a task, a chain of tasks or a workflow: on this machine, or on the server where the settings name one."""
+    from headgate.cli import server_runs, workflow_runs
     from headgate.orchestrators.machine import Machine
 
-    with Machine(invocation.current().settings) as machine:
+    settings = invocation.current().settings
+    on_server = domain is not None or settings.orchestrator == "conductor"
+    if on_server and (resume or retry is not None):
+        raise Unsupported(
+            message="--resume and --retry are for workflows of this machine",
+            hint="a Conductor server goes on by itself, and retries from its own pages",
+        )
+    with Machine(settings, domain=domain) as machine:
         if resume:
             workflow_runs.resume(machine, what, dry_run=dry_run, json=json)
         elif retry is not None and (what is None or workflow_runs.is_file(what)):
@@ -70,9 +81,22 @@ def run(
             raise InvalidInput(message="nothing is named to run", hint="write MODULE:TASK, or a workflow file")
         elif workflow_runs.is_file(what):
             whole = _object(given, "--input")
+            if on_server:
+                server_runs.run_file_on_server(machine, what, whole, on=on or [], dry_run=dry_run, json=json)
+                return
             workflow_runs.run_file(machine, what, modules or [], whole, on=on or [], dry_run=dry_run, json=json)
         else:
-            _run_tasks(machine, what, on=on or [], params=params, retry=retry, show=show, dry_run=dry_run, json=json)
+            _run_tasks(
+                machine,
+                what,
+                on=on or [],
+                params=params,
+                retry=retry,
+                show=show,
+                on_server=on_server,
+                dry_run=dry_run,
+                json=json,
+            )
 
 
 def _run_tasks(
@@ -83,11 +107,12 @@ def _run_tasks(
     params: str,
     retry: str | None,
     show: bool,
+    on_server: bool,
     dry_run: bool,
     json: bool,
 ) -> None:
     """A chain of tasks of one module, of which one is the shortest."""
-    from headgate.cli import workflow_runs
+    from headgate.cli import server_runs, workflow_runs
     from headgate.cli.transfers import watched
     from headgate.orchestrators.engine.chains import chain_definition, references
     from headgate.orchestrators.engine.rules import rule_of
@@ -116,13 +141,17 @@ def _run_tasks(
             reference: _input(declaration, stores, own.get(reference, {}) if len(wanted) > 1 else own)
             for declaration, reference in zip(declarations, references(declarations), strict=True)
         }
+        given = {**stores, "params": {reference: task_input["params"] for reference, task_input in inputs.items()}}
+        if on_server:
+            server_runs.run_on_server(machine, chain_definition(declarations), given, dry_run=dry_run, json=json)
+            return
         if dry_run:
             for declaration, task_input in zip(declarations, inputs.values(), strict=True):
                 console.show_json({"task": declaration.name, "input": task_input})
             return
         workflow = machine.engine.start(
             chain_definition(declarations),
-            {**stores, "params": {reference: task_input["params"] for reference, task_input in inputs.items()}},
+            given,
             rules={declaration.name: rule_of(declaration, retries=0) for declaration in declarations},
             modules=[module],
         )

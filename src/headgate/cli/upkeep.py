@@ -58,7 +58,7 @@ def rewind(
             repository=store.repository,
             branch=parsed.at,
             to=to,
-            running=machine.engine.tasks(running=True),
+            running=machine.running_tasks(),
         )
         if dry_run:
             console.say(f"would move {address} from {head} to {target}")

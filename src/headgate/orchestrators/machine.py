@@ -27,6 +27,8 @@ from headgate.telemetry import NO_TRACES, SILENT, Recorder, Traces
 if TYPE_CHECKING:
     from headgate.graph import Graph
     from headgate.orchestrators.conductor import ConductorOrchestrator
+    from headgate.orchestrators.conductor.workflows import ServerTask
+    from headgate.orchestrators.local_records import TaskRecord
     from headgate.tasks.protocols import Orchestrator
 
 
@@ -71,6 +73,15 @@ class Machine:
     def engine(self) -> LocalOrchestrator:
         """The embedded engine of this machine, whoever else hands out work."""
         return LocalOrchestrator(self.settings.state / "orchestrator.db", clock=self.clock)
+
+    def running_tasks(self) -> list[TaskRecord | ServerTask]:
+        """The tasks that wait or are worked on: those of this machine, and of the server where it hands out work."""
+        found: list[TaskRecord | ServerTask] = [*self.engine.tasks(running=True)]
+        if self.settings.orchestrator == "conductor":
+            from headgate.orchestrators.conductor.workflows import running_tasks
+
+            found += running_tasks(self.conductor.client)
+        return found
 
     @cached_property
     def records(self) -> AttemptRecords:

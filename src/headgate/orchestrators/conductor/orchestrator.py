@@ -15,10 +15,10 @@ from headgate.errors import HeadgateError, NotFound, OrchestratorStatus, Unsuppo
 from headgate.ids import ULIDS, IdSource
 from headgate.orchestrators.conductor.client import Client
 from headgate.orchestrators.conductor.identity import server_id
+from headgate.orchestrators.conductor.workflows import OPEN
 from headgate.publication import Ref, TaskFate, TaskState
 from headgate.tasks.protocols import AttemptId, AttemptSnapshot, PolledAttempt
 
-_OPEN = ("SCHEDULED", "IN_PROGRESS")
 _EXTRA_SECONDS = 5.0
 """How much longer than the server waits for a task we wait for its answer."""
 
@@ -89,7 +89,7 @@ class ConductorOrchestrator:
             task = self._archived(workflow, task_id)
         if task is None or task.get("workflowInstanceId") != workflow:
             return TaskFate(state=TaskState.NOT_FOUND)
-        if task["status"] in _OPEN:
+        if task["status"] in OPEN:
             return TaskFate(state=TaskState.RUNNING)
         if task["status"] != OrchestratorStatus.COMPLETED:
             return TaskFate(state=TaskState.ENDED)

@@ -9,6 +9,9 @@ from typing import Any
 
 from headgate.orchestrators.conductor.client import Client
 
+OPEN = ("SCHEDULED", "IN_PROGRESS")
+MOST_RUNNING = 100
+"""Running workflows that are looked into when all of them are asked for."""
 OVER = ("COMPLETED", "FAILED", "TIMED_OUT", "TERMINATED")
 
 
@@ -17,6 +20,7 @@ class ServerTask:
     """A task of a workflow as the server shows it."""
 
     id: str
+    workflow: str
     name: str
     reference: str
     kind: str
@@ -92,6 +96,17 @@ def workflow(client: Client, workflow_id: str) -> ServerWorkflow:
     )
 
 
+def running_tasks(client: Client) -> list[ServerTask]:
+    """What workers have to do or do, in the newest workflows that run."""
+    found = client.call(
+        *("GET", "workflow", "search"),
+        query={"query": "status=RUNNING", "sort": "startTime:DESC", "size": MOST_RUNNING},
+        doing="list the workflows that run",
+    )
+    shown = [workflow(client, str(one["workflowId"])) for one in found.get("results") or ()]
+    return [task for one in reversed(shown) for task in one.tasks if task.status in OPEN and task.kind == task.name]
+
+
 def end_workflow(client: Client, workflow_id: str, *, reason: str) -> None:
     """Terminate a workflow; what its workers still do for it is not accepted any more."""
     client.call(
@@ -112,6 +127,7 @@ def task_log(client: Client, task_id: str) -> list[str]:
 def _task(found: Mapping[str, Any]) -> ServerTask:
     return ServerTask(
         id=str(found["taskId"]),
+        workflow=str(found.get("workflowInstanceId") or ""),
         name=str(found.get("taskDefName") or found.get("taskType") or ""),
         reference=str(found["referenceTaskName"]),
         kind=str(found.get("taskType") or ""),
