@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ fence = typer.Typer(help="Install, show or remove the fence of a lakeFS reposito
 app.add_typer(fence, name="fence")
 
 Store = Annotated[str, typer.Argument(metavar="STORE[@BRANCH]", help="A store on lakeFS; its branch main if none.")]
+AnyStore = Annotated[str, typer.Argument(metavar="STORE[@BRANCH]", help="A branch on lakeFS, or a graph.")]
 _MAIN = "main"
 
 
@@ -62,15 +64,24 @@ def remove(store: Store, yes: console.YesFlag = False) -> None:
 
 @app.command()
 def repair(
-    store: Store,
-    drop: Annotated[bool, typer.Option("--drop", help="Drop what is uncommitted on the branch.")] = False,
+    store: AnyStore,
+    drop: Annotated[bool, typer.Option("--drop", help="On a lakeFS: drop what is uncommitted on the branch.")] = False,
+    set_aside: Annotated[
+        str | None,
+        typer.Option("--set-aside", metavar="SIDECAR", help="On a graph: move a sidecar that cannot be read away."),
+    ] = None,
     yes: console.YesFlag = False,
     json: console.JsonFlag = False,
 ) -> None:
-    """Show what is uncommitted on a branch of a lakeFS; drop it on request.
+    """Show what keeps a branch from being published to, and put it away on request.
 
-    Nothing can be published to a branch with uncommitted changes.
+    On a lakeFS that is what is uncommitted on it. On a graph it is a sidecar that cannot be read.
     """
+    if _is_graph(store):
+        from headgate.cli.graph_repair import repair_graph
+
+        repair_graph(store, aside=set_aside, yes=yes, json=json)
+        return
     lake, repository, branch = _opened(store)
     with lake:
         found = list(lake.api.uncommitted(repository, branch))
@@ -88,6 +99,12 @@ def repair(
     console.show_either(
         found, as_json_text=json, draw=lambda: f"{repository}@{branch}: {len(found)} uncommitted changes are gone"
     )
+
+
+def _is_graph(store: str) -> bool:
+    """Whether a graph is named: by the settings, or by its address."""
+    named = invocation.current().settings.stores.get(store)
+    return named.kind == "graph" if named else "://" in store or Path(store).is_dir()
 
 
 def _opened(text: str) -> tuple[LakeFSLake, str, str]:

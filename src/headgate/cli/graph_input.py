@@ -31,9 +31,12 @@ def graph_uri(store: str) -> str:
 
 
 def open_graph(store: str, *, mode: Mode) -> Graph:
+    from datetime import timedelta
+
     from headgate import graph as graphs
 
-    return graphs.open(graph_uri(store), mode)
+    kept = timedelta(days=invocation.current().settings.graph.publish_ids_days)
+    return graphs.open(graph_uri(store), mode, publish_ids_kept=kept)
 
 
 def query_text(file: Path | None, text: str | None) -> tuple[str, str]:

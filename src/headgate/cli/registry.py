@@ -53,7 +53,10 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command("fence", "headgate.cli.fence", UPKEEP, "Install, show or remove the fence of a lakeFS repository."),
     Command(
-        "repair", "headgate.cli.fence", UPKEEP, "Show what is uncommitted on a branch of a lakeFS; drop it on request."
+        "repair",
+        "headgate.cli.fence",
+        UPKEEP,
+        "Show what keeps a branch from being published to, and put it away on request.",
     ),
     Command("graph", "headgate.cli.graph", TABLES, "Typed tables: schema, queries, SQL, loads and mutations."),
     Command(

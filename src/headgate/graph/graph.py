@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -320,7 +320,8 @@ class Graph:
     # -------- ending
 
     def close(self) -> None:
-        """Let go of what is held open. A graph needs no more than that."""
+        """Let go of what is held open, and say that nothing more is staged."""
+        self._store.staging.end(self._store.objects)
 
     def __enter__(self) -> Graph:
         return self
@@ -353,13 +354,19 @@ def open_graph(
     *,
     options: Mapping[str, str] | None = None,
     patience: Patience | None = None,
+    publish_ids_kept: timedelta | None = None,
     clock: Clock = SYSTEM_CLOCK,
     ids: IdSource = ULIDS,
 ) -> Graph:
-    """The graph at an address. Read-write, it first settles what dead writers left; read-only it changes nothing."""
+    """The graph at an address. Read-write, it first settles what dead writers left; read-only it changes nothing.
+
+    `publish_ids_kept` says for how long a publish id is known to have been used.
+    """
     if mode not in ("rw", "ro"):
         raise InvalidInput(message=f"mode is {mode!r}", hint='use "rw" or "ro"')
     store = GraphStore.open(Location.parse(uri, options), clock=clock, ids=ids, patience=patience)
+    if publish_ids_kept is not None:
+        store.manifest.publish_ids_kept = publish_ids_kept
     if mode == "rw":
         migrate(store.manifest, MAIN)
         heal(store)

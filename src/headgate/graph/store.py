@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from threading import Lock
 
@@ -12,6 +13,7 @@ from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.graph.manifest import Manifest
 from headgate.graph.manifest.format import Formats
 from headgate.graph.recovery.sidecar import Sidecars
+from headgate.graph.recovery.staging import Staging
 from headgate.graph.storage import Location, SmallObjects, TableStore, open_objects
 from headgate.ids import ULIDS, IdSource
 
@@ -36,8 +38,14 @@ class GraphStore:
     clock: Clock = SYSTEM_CLOCK
     ids: IdSource = ULIDS
     patience: Patience = Patience()
+    staging: Staging = field(default_factory=Staging)
     wait: Callable[[float], None] = time.sleep
     """How a writer pauses for so many seconds before it looks again."""
+
+    def staged_under(self) -> AbstractContextManager[str]:
+        """The record of this process that files may be staged under inside."""
+        floor = self.manifest.known().staging_floor
+        return self.staging.under(self.objects, self.ids, floor=floor, monotonic=self.clock.monotonic())
 
     @property
     def sidecars(self) -> Sidecars:

@@ -157,7 +157,8 @@ class Machine:
         found = self.settings.store(name)
         if found.graph is None:
             raise Unsupported(message=f"the store {name!r} is a lake", hint="name a graph")
-        return graphs.open(found.graph)
+        kept = timedelta(days=self.settings.graph.publish_ids_days)
+        return graphs.open(found.graph, publish_ids_kept=kept)
 
     def _open_graph_store(self, request: StoreRequest) -> AttemptStore:
         """The graph of an attempt. Lance is only loaded by tasks that use one."""

@@ -106,6 +106,13 @@ class WorkspaceSettings(Section):
     """How long a failed attempt is kept."""
 
 
+class GraphSettings(Section):
+    """The graphs among the stores."""
+
+    publish_ids_days: float = Field(default=30, gt=0)
+    """How long a publish id is remembered: a write with one that was used within this time changes nothing."""
+
+
 class GcSettings(Section):
     """What `headgate gc` takes for gone."""
 
@@ -171,6 +178,7 @@ class Settings(Section):
     log: LogSettings = LogSettings()
     workspace: WorkspaceSettings = WorkspaceSettings()
     gc: GcSettings = GcSettings()
+    graph: GraphSettings = GraphSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     spark: SparkSettings = SparkSettings()
     replace: Literal["auto", "any"] = "auto"

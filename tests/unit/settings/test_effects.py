@@ -39,6 +39,7 @@ EFFECTS = {
     "workspace.keep_failed_mb": f"{MACHINE}::test_how_much_is_kept_of_failed_attempts_is_a_setting",
     "workspace.keep_failed_days": f"{MACHINE}::test_how_much_is_kept_of_failed_attempts_is_a_setting",
     "gc.unknown_after_hours": f"{MACHINE}::test_how_long_an_unknown_branch_is_left_alone_is_a_setting",
+    "graph.publish_ids_days": "unit/cli/test_graph_repair.py::test_how_long_a_publish_id_is_known_is_a_setting",
     "telemetry.address": f"{METRICS}::test_the_address_is_a_setting",
     "telemetry.traces": "unit/telemetry/test_traces.py::test_traces_are_a_setting",
     "replace": f"{MACHINE}::test_the_rule_for_replacing_is_a_setting",

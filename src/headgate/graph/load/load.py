@@ -43,7 +43,9 @@ def load(
     """Stream sources into tables. Nothing is visible unless every row is good."""
     base = Base.of(store, store.manifest.state(), request.branch)
     rejected = Rejected() if rejects is None else Rejected(kept=1 << 62)
-    with spool_folder() as folder:
+    staged = False
+    """From then on a sidecar may name the files: what becomes of them is no longer ours to say."""
+    with store.staged_under() as record, spool_folder() as folder:
         loader = Loader(store, base, mode, Path(folder), rejected)
         try:
             for source in sources:
@@ -54,16 +56,18 @@ def load(
             _refuse(rejected, rejects, _told(sources))
 
             def prepare(state: ManifestState) -> Prepared | None:
-                return _prepare(Base.of(store, state, request.branch), loader, rejected, rejects, mode, _told(sources))
+                nonlocal staged
+                staged = False
+                here = Base.of(store, state, request.branch)
+                made = _prepare(here, loader, rejected, rejects, mode, _told(sources))
+                staged = made is not None
+                return made
 
-            done = write(store, replace(request, incarnation=base.incarnation), prepare)
-        except BaseException:
+            done = write(store, replace(request, incarnation=base.incarnation), prepare, staged_under=record)
+        finally:
             loader.close()
-            loader.discard()
-            raise
-        loader.close()
-        if done.repeated:
-            loader.discard()
+            if not staged:
+                loader.discard()
     rows = {name: found.rows for name, found in loader.types.items()}
     return Loaded(done.commit, done.changed, {} if done.repeated else rows, done.repeated)
 

@@ -7,16 +7,17 @@ by size, so that their number grows with the logarithm of the history.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import lance
 import pyarrow as pa
+import pyarrow.compute as pc
 from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
 from headgate.graph.manifest.format import Formats, known_formats
-from headgate.graph.manifest.rows import COLUMNS, Commit, Row, decode, encode
+from headgate.graph.manifest.rows import COLUMNS, Commit, PublishRow, Row, decode, encode
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.lookup import quoted
@@ -47,7 +48,8 @@ class History:
             if classify(error) not in (LanceProblem.EXISTS, LanceProblem.MISSING, LanceProblem.CONTENTION):
                 raise as_error(error, doing=f"create the history of {self._location}") from error
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[Row], *, keep: Callable[[Row], bool] = lambda row: True) -> None:
+        """Add rows; those that fall to `keep` are dropped where their fragments are folded, now or later."""
         try:
             dataset = self._open()
             table = encode(rows).cast(_SCHEMA)
@@ -57,7 +59,7 @@ class History:
                 Transaction(read_version=dataset.version, operation=LanceOperation.Append(fragments)),
                 max_retries=_TIMES,
             )
-            self._fold(dataset)
+            self._fold(dataset, keep)
         except Exception as error:
             raise as_error(error, doing=f"add to the history of {self._location}") from error
 
@@ -80,7 +82,7 @@ class History:
     def _open(self) -> LanceDataset:
         return lance.dataset(self._location.child(NAME), storage_options=self._options)
 
-    def _fold(self, dataset: LanceDataset) -> None:
+    def _fold(self, dataset: LanceDataset, keep: Callable[[Row], bool]) -> None:
         """Fold the fragments of one size class, if there are enough of them; a lost race leaves it to the next."""
         classes: dict[int, list[lance.LanceFragment]] = {}
         for fragment in dataset.get_fragments():
@@ -88,7 +90,7 @@ class History:
         for members in classes.values():
             if len(members) < _FAN:
                 continue
-            rows = dataset.scanner(fragments=members, scan_in_order=True).to_table()
+            rows = _without_publishes(dataset.scanner(fragments=members, scan_in_order=True).to_table(), keep)
             operation = LanceOperation.Update(
                 removed_fragment_ids=[fragment.fragment_id for fragment in members],
                 new_fragments=write_fragments(rows, dataset, schema=_SCHEMA, mode="append"),
@@ -101,6 +103,13 @@ class History:
                 if classify(error) is not LanceProblem.CONTENTION:
                     raise
             return
+
+
+def _without_publishes(rows: pa.Table, keep: Callable[[Row], bool]) -> pa.Table:
+    """The rows without publish ids that are no longer kept: the only ones that are ever forgotten."""
+    places = pc.indices_nonzero(pc.equal(rows["kind"], PublishRow.KIND))
+    gone = [place.as_py() for place, row in zip(places, decode(rows.take(places)), strict=True) if not keep(row)]
+    return rows.take(pa.array(sorted(set(range(rows.num_rows)) - set(gone)), pa.int64())) if gone else rows
 
 
 def _size_class(rows: int) -> int:

@@ -112,7 +112,7 @@ def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYST
         if not manifest.formats.is_current(manifest.stored(), publication.branch):
             migrate(manifest, publication.branch)
             continue
-        if publication.publish_id and (first := find_publish(manifest, state, publication.publish_id)):
+        if publication.publish_id and (first := find_publish(manifest, state, publication.publish_id, clock=clock)):
             return Published(first, state, repeated=True)
         check_expectations(state, publication)
         created_at = stamp_time(clock.now())
@@ -180,13 +180,13 @@ def in_lineage(manifest: Manifest, state: ManifestState, commit: str, *, branch:
     return found
 
 
-def find_publish(manifest: Manifest, state: ManifestState, publish_id: str) -> Commit | None:
-    """The commit that used this publish id first."""
+def find_publish(manifest: Manifest, state: ManifestState, publish_id: str, *, clock: Clock) -> Commit | None:
+    """The commit that used this publish id first; none if that is longer ago than publish ids are kept."""
     used = state.find_publish(publish_id)
     if used is None:
         row = manifest.history.find(f"publish:{publish_id}")
         used = row if isinstance(row, PublishRow) else None
-    if used is None:
+    if used is None or used.created_at < stamp_time(clock.now() - manifest.publish_ids_kept):
         return None
     return state.find_commit(used.commit) or manifest.history.find_commit(used.commit)
 

@@ -292,6 +292,22 @@ class Floor(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StagingFloor(Row):
+    """Files staged under a record below this one may have been removed: their writer was taken for dead."""
+
+    KIND: ClassVar[str] = "staging"
+    below: str
+
+    @property
+    def object_id(self) -> str:
+        return "staging"
+
+    @property
+    def branch_scoped(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Barrier(Row):
     """A version of the manifest's own table that no transaction staged before it can pass."""
 
@@ -307,7 +323,8 @@ class Barrier(Row):
 KINDS: dict[str, type[Row]] = {
     kind.KIND: kind
     for kind in (
-        *(Format, Head, Fork, SchemaRow, Ids, TableRow, Pin, Tombstone, Commit, PublishRow, Audit, Floor, Barrier),
+        *(Format, Head, Fork, SchemaRow, Ids, TableRow, Pin, Tombstone, Commit),
+        *(PublishRow, Audit, Floor, StagingFloor, Barrier),
     )
 }
 

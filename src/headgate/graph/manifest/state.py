@@ -20,6 +20,7 @@ from headgate.graph.manifest.rows import (
     PublishRow,
     Row,
     SchemaRow,
+    StagingFloor,
     TableRow,
     Tombstone,
 )
@@ -108,6 +109,12 @@ class ManifestState:
     def find_floor(self, table: str) -> Floor | None:
         found = self.rows.get(f"floor:{table}")
         return found if isinstance(found, Floor) else None
+
+    @cached_property
+    def staging_floor(self) -> str:
+        """Staging records below this one are revoked."""
+        found = self.rows.get("staging")
+        return found.below if isinstance(found, StagingFloor) else ""
 
     def table(self, table: str) -> TableRow:
         found = self.rows.get(f"table:{table}")

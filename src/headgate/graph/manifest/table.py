@@ -31,6 +31,8 @@ _OFFSET = 0xFFFFFFFF
 _SCANS = 5
 """Tries to read a version that upkeep removes meanwhile."""
 _MERGE_SECONDS = timedelta(seconds=60)
+PUBLISH_IDS_KEPT = timedelta(days=30)
+"""For how long a publish id is known to have been used, if nothing else is said."""
 
 
 class MergeContended(Exception):
@@ -53,6 +55,7 @@ class Manifest:
         self._places: dict[str, int] = {}
         self._lock = threading.RLock()
         self.history = History(location, self.formats)
+        self.publish_ids_kept = PUBLISH_IDS_KEPT
 
     @classmethod
     def create(cls, location: Location, rows: Iterable[Row]) -> Manifest:

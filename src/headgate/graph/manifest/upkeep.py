@@ -6,7 +6,10 @@ lost race only leaves the work to the next publisher.
 
 from __future__ import annotations
 
-from headgate.graph.manifest.rows import Barrier
+from dataclasses import replace
+from datetime import datetime
+
+from headgate.graph.manifest.rows import Barrier, Commit, PublishRow, Row, stamp_time
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.table import Manifest
 
@@ -29,12 +32,14 @@ def keep_compact(manifest: Manifest, state: ManifestState, *, fully: bool = Fals
         return
     state = stored
     needed = state.needed(commits=COMMITS_KEPT)
-    movable = [row for name, row in state.rows.items() if name not in needed]
+    forget = _forget_before(manifest, state)
+    state_rows = {name: row for name, row in state.rows.items() if not _is_forgotten(row, forget)}
+    movable = [row for name, row in state_rows.items() if name not in needed]
     if len(movable) < MOVED_AT_ONCE and not fully:
         movable = []
     if movable:
-        manifest.history.add(movable)
-    kept = state.without(row.object_id for row in movable)
+        manifest.history.add(movable, keep=lambda row: not _is_forgotten(row, forget))
+    kept = replace(state, rows=state_rows).without(row.object_id for row in movable)
     due = _barrier_due(kept)
     if due is not None:
         kept = kept.with_rows([due], version=kept.version)
@@ -44,6 +49,16 @@ def keep_compact(manifest: Manifest, state: ManifestState, *, fully: bool = Fals
     replaced = manifest.last_stored()
     if replaced is not None and manifest.raise_barrier(replaced):
         _drop_below(manifest, due)
+
+
+def _forget_before(manifest: Manifest, state: ManifestState) -> str:
+    """Publish ids that were used before this are forgotten: it is told by the newest commit, not by a clock of ours."""
+    newest = max((row.created_at for row in state.rows.values() if isinstance(row, Commit)), default="")
+    return stamp_time(datetime.fromisoformat(newest) - manifest.publish_ids_kept) if newest else ""
+
+
+def _is_forgotten(row: Row, before: str) -> bool:
+    return isinstance(row, PublishRow) and row.created_at < before
 
 
 def _barrier_due(state: ManifestState) -> Barrier | None:

@@ -62,17 +62,22 @@ class at_work:  # noqa: N801 - reads as a statement
 
 def is_gone(owner: Owner, operation: str) -> bool:
     """Whether nobody of this host works on an operation any more; False where this cannot be told."""
-    if owner.host != _host():
-        return False
     if owner == this_process():
         with _guard:
             return operation not in _active
+    return is_running(owner) is False
+
+
+def is_running(owner: Owner) -> bool | None:
+    """Whether a process of this host runs; None where this cannot be told."""
+    if owner.host != _host():
+        return None
     import psutil
 
     try:
         process = psutil.Process(owner.pid)
-        return process.create_time() != owner.started or process.status() == psutil.STATUS_ZOMBIE
+        return bool(process.create_time() == owner.started and process.status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
-        return True
-    except psutil.Error:
         return False
+    except psutil.Error:
+        return None

@@ -101,6 +101,7 @@ def publish_roll_back(
         writer="recovery",
         actor=ACTOR if by_recovery else sidecar.actor,
         message=f"roll back {sidecar.writer} {sidecar.operation}",
+        metadata=_for_whom(sidecar, kind),
         content=False,
         expected={} if by_recovery else sidecar.expected,
         if_head=True if by_recovery else sidecar.if_head,
@@ -112,12 +113,18 @@ def publish_roll_back(
 
 
 def publish_roll_forward(store: GraphStore, sidecar: Sidecar, movements: Mapping[str, Movement]) -> Published:
-    """The same publish the writer would have made, with the same commit id, plus the audit row."""
+    """The same publish the writer would have made, with the same commit id, by recovery, plus the audit row."""
     landed = {planned.table: planned.planned for planned in sidecar.tables}
     pins = {planned.table: TableAt(planned.planned, planned.lands_on) for planned in sidecar.tables}
     forward = sidecar.publication(landed)
     audit = _audit(sidecar, sidecar.operation, "roll_forward", pins, movements)
-    return publish(store.manifest, replace(forward, audit=audit), clock=store.clock)
+    told = {**forward.metadata, **_for_whom(sidecar, "roll_forward")}
+    return publish(store.manifest, replace(forward, actor=ACTOR, metadata=told, audit=audit), clock=store.clock)
+
+
+def _for_whom(sidecar: Sidecar, kind: str) -> dict[str, str]:
+    """What the commit of a recovery says besides its actor."""
+    return {"recovery_kind": kind, "recovery_for_actor": sidecar.actor, "operation_id": sidecar.operation}
 
 
 def _audit(

@@ -95,6 +95,8 @@ class Sidecar:
     merged_parent: str = ""
     schema: SchemaRow | None = None
     ids: tuple[int, int] | None = None
+    staged_under: str = ""
+    """The record of the process whose files it commits."""
     replaces: str = ""
     onto: str = ""
     relocates: bool = False
@@ -173,7 +175,7 @@ class Sidecar:
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RecoveryRequired(
                 message=f"the sidecar {name} cannot be read: {error}",
-                hint="reads still work; `headgate repair` sets it aside on request",
+                hint=f"reads still work; `headgate repair STORE --set-aside {name}` puts it away",
             ) from error
 
 

@@ -93,8 +93,21 @@ class _Waiting:
         self._pause = 0.002
 
 
-def write(store: GraphStore, request: WriteRequest, prepare: Prepare, *, timeout: float | None = None) -> Written:
-    """Prepare a write on the branch's head and make it visible, as one commit or not at all."""
+def write(
+    store: GraphStore,
+    request: WriteRequest,
+    prepare: Prepare,
+    *,
+    timeout: float | None = None,
+    staged_under: str = "",
+) -> Written:
+    """Prepare a write on the branch's head and make it visible, as one commit or not at all.
+
+    A caller that has staged files before says under which record (`GraphStore.staged_under`).
+    """
+    if not staged_under:
+        with store.staged_under() as record:
+            return write(store, request, prepare, timeout=timeout, staged_under=record)
     waiting = _Waiting(store, timeout)
     prepared: Prepared | None = None
     times = 0
@@ -105,7 +118,8 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare, *, timeout
         state = store.manifest.state()
         head = _head(state, request.branch, incarnation)
         incarnation = head.incarnation
-        if request.publish_id and (first := find_publish(store.manifest, state, request.publish_id)):
+        first = request.publish_id and find_publish(store.manifest, state, request.publish_id, clock=store.clock)
+        if first:
             return Written(first.id, changed=False, repeated=True, row=first)
         _check_condition(request, head)
         if prepared is None:
@@ -119,7 +133,8 @@ def write(store: GraphStore, request: WriteRequest, prepare: Prepare, *, timeout
             prepared = None
             waiting.moved()
             continue
-        sidecar = replace(_sidecar(store, request, prepared, head), turn=unseen[head.mark] // _UNSEEN)
+        sidecar = _sidecar(store, request, prepared, head)
+        sidecar = replace(sidecar, staged_under=staged_under, turn=unseen[head.mark] // _UNSEEN)
         with store.locks.named(f"phases:{request.branch}"), at_work(sidecar.operation):
             if store.sidecars.create(sidecar):
                 failpoint(Failpoint.GRAPH_SIDECAR_CREATED)
@@ -207,9 +222,12 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
 def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _Waiting) -> Written | None:
     """Phases B to D under the lock; None if the head had moved before the lock was taken."""
     try:
-        if not _on_the_head(store, sidecar):
+        state = store.manifest.state()
+        if not _on_the_head(state, sidecar):
             store.sidecars.delete(sidecar)
             return None
+        if sidecar.tables and sidecar.staged_under < state.staging_floor:
+            raise _Revoked
         landed = {}
         for change in prepared.changes:
             landed[change.table] = land(store, change)
@@ -223,6 +241,11 @@ def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _W
         raise
     except OutcomeUnknown:
         raise
+    except _Revoked:
+        store.sidecars.delete(sidecar)
+        raise Contention(
+            message="this writer was taken for dead, and what it had staged was removed", hint="write again"
+        ) from None
     except BaseException as error:
         published_after_all = give_up(store, sidecar, error)
         if published_after_all is None:
@@ -234,9 +257,9 @@ def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _W
     return Written(published.commit.id, changed=True, row=published.commit)
 
 
-def _on_the_head(store: GraphStore, sidecar: Sidecar) -> bool:
+def _on_the_head(state: ManifestState, sidecar: Sidecar) -> bool:
     """Whether the lock is of use still: a head that moved before it was taken has made its name a dead one."""
-    head = store.manifest.state().find_head(sidecar.branch)
+    head = state.find_head(sidecar.branch)
     return head is not None and head.mark == sidecar.base
 
 
@@ -246,6 +269,10 @@ def _keep_compact(store: GraphStore, published: Published) -> None:
     except Exception as error:
         # The write is published, whatever becomes of the upkeep: the next publisher finds it due again.
         _log.warning("the manifest of %s was not folded: %s", store.location, error)
+
+
+class _Revoked(Exception):
+    """Nothing was done yet, and nothing may be: the files may be gone."""
 
 
 class _Repeated(Exception):

@@ -80,6 +80,24 @@ def test_a_cancelled_write_is_all_there_or_not_at_all(place: str, graph: hg.Grap
 
 
 @pytest.mark.parametrize("point", POINTS)
+@pytest.mark.usefixtures("disarmed")
+def test_a_cancelled_load_keeps_the_files_that_a_commit_may_show(graph: hg.Graph, point: Failpoint) -> None:
+    graph.mutate(ADD, {"name": "old"})
+
+    def cancel(reached: Failpoint) -> None:
+        if reached == point:
+            failpoints.arm(None)
+            raise KeyboardInterrupt
+
+    failpoints.arm(cancel)
+    with pytest.raises(KeyboardInterrupt):
+        graph.load([{"type": "Person", "data": {"name": "new"}}, {"type": "Note", "data": {"text": "new"}}])
+    published = point is Failpoint.GRAPH_PUBLISHED
+    assert names(graph) == sorted(["old", *(["new"] if published else [])])
+    assert names(graph, "Note", "text") == (["new"] if published else [])
+
+
+@pytest.mark.parametrize("point", POINTS)
 def test_a_killed_writer_is_rolled_forward_or_back_at_open(place: str, graph: hg.Graph, point: Failpoint) -> None:
     graph.mutate(ADD, {"name": "old"})
     killed_at(place, point)
