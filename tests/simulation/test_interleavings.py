@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from tests.simulation.scheduler import Turn, Watched
-from tests.unit.attempts.kit import REPOSITORY, Kit, Params, Result, declared
+from tests.unit.attempts.kit import Kit, Params, Result, declared
 
 from headgate.attempts.lake_store import lake_opener
 from headgate.attempts.lifecycle import run_attempt
@@ -77,7 +77,9 @@ class World:
     def submit(self) -> None:
         """A workflow starts from the newest commit that somebody stands by."""
         sound = self.sound()
-        start = next(commit.ref for commit in self.kit.lake.log(REPOSITORY, self.kit.head()) if commit.ref in sound)
+        start = next(
+            commit.ref for commit in self.kit.lake.log(self.kit.repository, self.kit.head()) if commit.ref in sound
+        )
         self._begin(self.kit.submit(PERHAPS, start, text=f"attempt {len(self.turns)}"))
 
     def something_happens(self, turn: Turn) -> None:
@@ -132,7 +134,7 @@ class World:
         return accepted | self.person | {self.kit.input_ref}
 
     def check(self) -> None:
-        history = list(self.kit.lake.log(REPOSITORY, self.kit.head()))
+        history = list(self.kit.lake.log(self.kit.repository, self.kit.head()))
         refs = [commit.ref for commit in history]
         sound = self.sound()
         assert sound <= set(refs), "an accepted ref, or a person's commit, is not on the branch"

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.integration.lakefs.conftest import Place, connect, make_place
-from tests.unit.attempts.kit import WRITE, Kit
-from tools.servers import lakefs_server
-from tools.servers.fixtures import available
+from tests.unit.attempts.kit import WRITE, Kit, fresh_repository
+from tools.servers import Server
 from tools.servers.running import free_port
 
 from headgate.errors import AccessDenied, AlreadyExists, InvalidInput, InvalidSettings, NotFound, Transient, Unsupported
@@ -137,17 +136,17 @@ def test_a_server_that_is_too_old_publishes_nothing(place: Place, monkeypatch: p
 
 # ------------------------------------------------------------------------------------------------- through an attempt
 @pytest.fixture
-def kit(tmp_path: Path) -> Iterator[Kit]:
-    with available(), lakefs_server() as server:
-        kit = Kit.make(tmp_path / "kit", connect(server))
-        yield kit
-        kit.close()
+def kit(lakefs: Server, tmp_path: Path) -> Iterator[Kit]:
+    kit = Kit.make(tmp_path / "kit", connect(lakefs), repository=fresh_repository())
+    yield kit
+    kit.close()
 
 
 def test_a_ref_that_is_none_of_the_repository_ends_the_task(kit: Kit) -> None:
     """Trying again cannot help: the same input never names a commit."""
-    kit.lake.create_repository("others")
-    theirs = kit.lake.commit("others", MAIN, Changes(puts={"a": b"theirs"}), message="theirs")
+    others = fresh_repository()
+    kit.lake.create_repository(others)
+    theirs = kit.lake.commit(others, MAIN, Changes(puts={"a": b"theirs"}), message="theirs")
     for ref in (MAIN, kit.input_ref[:12], f"{kit.input_ref}~1", theirs, "0" * 64):
         report = kit.run(WRITE, kit.submit(WRITE, ref=ref))
         assert (report.status, report.phase) == ("FAILED_WITH_TERMINAL_ERROR", Phase.DOWNLOAD), ref

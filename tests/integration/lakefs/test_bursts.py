@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from tests.integration.lakefs.world import FaultyWorld, check, faulty_world
 from tests.unit.attempts.kit import declared, write
-from tools.servers import lakefs_server
-from tools.servers.fixtures import available
+from tools.servers import Server
 from tools.servers.proxy import Fault
 
 from headgate.tasks import PublishBudget, TaskControls
@@ -53,12 +52,8 @@ every_step = pytest.mark.parametrize("step", STEPS.values(), ids=list(STEPS))
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[FaultyWorld]:
-    with (
-        available(),
-        lakefs_server() as server,
-        faulty_world(server, tmp_path / "kit", read_timeout=SOON) as world,
-    ):
+def world(lakefs: Server, tmp_path: Path) -> Iterator[FaultyWorld]:
+    with faulty_world(lakefs, tmp_path / "kit", read_timeout=SOON) as world:
         yield world
 
 

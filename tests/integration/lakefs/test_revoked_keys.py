@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.integration.lakefs.world import FaultyWorld, check, faulty_world
 from tests.unit.attempts.kit import WRITE, at
-from tools.servers import lakefs_server
+from tools.servers import Server, lakefs_server
 from tools.servers.fixtures import available
 from tools.servers.proxy import Armed, Fault, FaultProxy
 
@@ -35,9 +35,16 @@ BEFORE_PUBLISHING = [
 """From where on nothing is allowed, the phase that fails, what it may not do, and whether staging is left behind."""
 
 
+@pytest.fixture(scope="module")
+def changed() -> Iterator[Server]:
+    """A server whose configuration these tests may change; each puts it back."""
+    with available(), lakefs_server() as server:
+        yield server
+
+
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[FaultyWorld]:
-    with available(), lakefs_server() as server, faulty_world(server, tmp_path / "kit") as world:
+def world(changed: Server, tmp_path: Path) -> Iterator[FaultyWorld]:
+    with faulty_world(changed, tmp_path / "kit") as world:
         yield world
 
 
@@ -122,12 +129,13 @@ def test_a_reset_that_is_not_allowed_leaves_head_and_gate_as_they_were(world: Fa
 
 # ------------------------------------------------------------------------------------------- keys that really are gone
 @pytest.fixture
-def forgetful(world: FaultyWorld) -> FaultyWorld:
+def forgetful(tmp_path: Path) -> Iterator[FaultyWorld]:
     """A server that looks every key up, where others hold it in memory for some seconds after it was deleted."""
-    server = world.server
-    server.commands = [replace(command, env={"LAKEFS_AUTH_CACHE_ENABLED": "false"}) for command in server.commands]
-    server.restart()
-    return world
+    with available(), lakefs_server() as server:
+        server.commands = [replace(command, env={"LAKEFS_AUTH_CACHE_ENABLED": "false"}) for command in server.commands]
+        server.restart()
+        with faulty_world(server, tmp_path / "kit") as world:
+            yield world
 
 
 def delete_user(world: FaultyWorld) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from tests.integration.lakefs.conftest import connect
 from tests.integration.lakefs.world import World, check
-from tests.unit.attempts.kit import REPOSITORY, WRITE, Kit, at, crash_at
-from tools.servers import lakefs_server
+from tests.unit.attempts.kit import WRITE, Kit, at, crash_at, fresh_repository
+from tools.servers import Server, lakefs_server
 from tools.servers.fixtures import available
 
 from headgate import failpoints
@@ -29,14 +29,22 @@ pytestmark = pytest.mark.real
 WINDOWS = [point for point in Failpoint if point.value.startswith("attempt.")]
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(scope="module")
+def mortal() -> Iterator[Server]:
+    """A server that these tests may kill; each finds it running again."""
     with available(), lakefs_server() as server:
-        kit = Kit.make(tmp_path, connect(server))
-        kit.lake.strength(REPOSITORY)
-        yield World(server, kit)
-        failpoints.arm(None)
-        kit.close()
+        yield server
+
+
+@pytest.fixture
+def world(mortal: Server, tmp_path: Path) -> Iterator[World]:
+    if not mortal.running:
+        mortal.start()
+    kit = Kit.make(tmp_path, connect(mortal), repository=fresh_repository())
+    kit.lake.strength(kit.repository)
+    yield World(mortal, kit)
+    failpoints.arm(None)
+    kit.close()
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -77,15 +85,17 @@ def test_gc_opens_a_gate_that_a_dead_replacer_left_shut(world: World) -> None:
         orchestrator=kit.orchestrator.id, workflow=attempt.id.workflow, task_id=attempt.id.task_id, execution="dead"
     )
     gate.shut(owner, "headgate-staging-dead")
-    kit.lake.create_branch(REPOSITORY, "headgate-probe-01arz3ndektsv4rrffq69g5fav-source", at=kit.input_ref)
-    running = reclaim_gates(kit.lake, [REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK)
+    kit.lake.create_branch(kit.repository, "headgate-probe-01arz3ndektsv4rrffq69g5fav-source", at=kit.input_ref)
+    running = reclaim_gates(kit.lake, [kit.repository], kit.orchestrator, clock=SYSTEM_CLOCK)
     assert [found.kind for found in running.left] == ["gate"]
     assert gate.state().shut
     kit.orchestrator.fail(attempt.id, reason="dead", terminal=True)
-    dry = reclaim_gates(kit.lake, [REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK, dry_run=True)
+    dry = reclaim_gates(kit.lake, [kit.repository], kit.orchestrator, clock=SYSTEM_CLOCK, dry_run=True)
     assert [found.kind for found in dry.removed] == ["gate"]
     assert gate.state().shut
-    done = reclaim_gates(kit.lake, [REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK, unknown_after=timedelta(hours=1))
+    done = reclaim_gates(
+        kit.lake, [kit.repository], kit.orchestrator, clock=SYSTEM_CLOCK, unknown_after=timedelta(hours=1)
+    )
     assert [found.kind for found in done.removed] == ["gate", "gate records"]
     assert not gate.state().shut
     assert not done.failed

@@ -12,7 +12,6 @@ from tests.integration.lakefs.conftest import connect
 from tests.integration.spark.cases import OVERWRITE, Params, Total, make_kit, overwrite
 from tests.integration.spark.test_workspaces import *  # noqa: F403
 from tests.integration.spark.test_workspaces import SELECTED
-from tests.unit.attempts import kit as kits
 from tests.unit.attempts.kit import Kit, at, crash_at, declared
 from tools.servers import Server
 
@@ -35,8 +34,8 @@ pytestmark = [pytest.mark.real, pytest.mark.spark]
 
 
 @pytest.fixture
-def kit(tmp_path: Path, lakefs: Server, sparks: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kit]:
-    kit = make_kit(tmp_path, connect(lakefs), sparks, monkeypatch)
+def kit(tmp_path: Path, lakefs: Server, sparks: SparkSessions) -> Iterator[Kit]:
+    kit = make_kit(tmp_path, connect(lakefs), sparks)
     yield kit
     kit.close()
 
@@ -127,7 +126,7 @@ def test_unfinished_work_of_spark_is_not_published(kit: Kit) -> None:
     def leave_behind(workspace: SparkWorkspace, params: Params, spark: SparkSession) -> Total:
         branch = workspace.write_path("x").split("/")[3]
         for path in ("more/_temporary/0/part-0", "more/.spark-staging-1/part-0", "empty/"):
-            kit.lake.api.put_object(kits.REPOSITORY, branch, path, b"x", size=1)  # type: ignore[attr-defined]
+            kit.lake.api.put_object(kit.repository, branch, path, b"x", size=1)  # type: ignore[attr-defined]
         return Total(total=0)
 
     report = kit.run(declared(leave_behind))
@@ -136,13 +135,13 @@ def test_unfinished_work_of_spark_is_not_published(kit: Kit) -> None:
 
 
 def test_a_marker_that_was_there_stays(kit: Kit) -> None:
-    kit.lake.api.put_object(kits.REPOSITORY, "main", "numbers/", b"", size=0)  # type: ignore[attr-defined]
+    kit.lake.api.put_object(kit.repository, "main", "numbers/", b"", size=0)  # type: ignore[attr-defined]
     kit.input_ref = kit.lake.commit(
-        kits.REPOSITORY, "main", Changes(puts={"numbers/three.json": b'{"n": 3}\n'}), message="with a marker"
+        kit.repository, "main", Changes(puts={"numbers/three.json": b'{"n": 3}\n'}), message="with a marker"
     )
     report = kit.run(OVERWRITE)
     assert report.ok, report.reason
-    assert "numbers/" in [found.path for found in kit.lake.objects(kits.REPOSITORY, kit.head())]
+    assert "numbers/" in [found.path for found in kit.lake.objects(kit.repository, kit.head())]
 
 
 def test_a_replay_runs_the_body_and_publishes_nothing(kit: Kit) -> None:
@@ -167,12 +166,12 @@ def test_invariant_6_what_a_killed_attempt_left_on_its_staging_branch_is_reclaim
         with crash_at(Failpoint.ATTEMPT_AFTER_BODY):
             kit.run(OVERWRITE)
     [left] = kit.staging_branches()
-    assert list(kit.lake.staged(kits.REPOSITORY, left))  # type: ignore[attr-defined]
+    assert list(kit.lake.staged(kit.repository, left))  # type: ignore[attr-defined]
     [task] = kit.orchestrator.tasks()
     kit.orchestrator.cancel(task.workflow, reason="its worker is dead")
     report = kit.run(OVERWRITE, add=20)
     assert report.ok, report.reason
     assert kit.history() == [kit.input_ref, report.published]
-    found = reclaim_branches(kit.lake, [kits.REPOSITORY], kit.orchestrator, clock=SYSTEM_CLOCK)
+    found = reclaim_branches(kit.lake, [kit.repository], kit.orchestrator, clock=SYSTEM_CLOCK)
     assert any(left in removed.name for removed in found.removed)
     kit.assert_nothing_left()

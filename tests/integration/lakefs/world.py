@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.unit.attempts.kit import REPOSITORY, WRITE, Kit, crash_at
+from tests.unit.attempts.kit import WRITE, Kit, crash_at, fresh_repository
 from tools.servers import Server
 from tools.servers.proxy import FaultProxy
 
@@ -34,11 +34,11 @@ class World:
     def clean_up(self) -> None:
         lake, orchestrator = self.kit.lake, self.kit.orchestrator
         reclaim_workspaces(self.kit.runtime.options.workspace_root, clock=SYSTEM_CLOCK)
-        reclaim_branches(lake, [REPOSITORY], orchestrator, clock=SYSTEM_CLOCK)
+        reclaim_branches(lake, [self.kit.repository], orchestrator, clock=SYSTEM_CLOCK)
 
     def gate(self) -> Gate:
         assert isinstance(self.kit.lake, LakeFSLake)
-        return Gate(self.kit.lake.api, REPOSITORY, "main")
+        return Gate(self.kit.lake.api, self.kit.repository, "main")
 
 
 @dataclass
@@ -65,8 +65,8 @@ def faulty_world(server: Server, folder: Path, *, read_timeout: float = 60.0) ->
             secret_access_key=server.secret_key,
             read_timeout=read_timeout,
         )
-        kit = Kit.make(folder, LakeFSLake(endpoint, fence="hard"))
-        kit.lake.strength(REPOSITORY)
+        kit = Kit.make(folder, LakeFSLake(endpoint, fence="hard"), repository=fresh_repository())
+        kit.lake.strength(kit.repository)
         try:
             yield FaultyWorld(server, kit, proxy)
         finally:

@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
-from tests.unit.attempts import kit as kits
-from tests.unit.attempts.kit import Kit, declared
+from tests.unit.attempts.kit import Kit, declared, fresh_repository
 
 from headgate import SparkWorkspace
 from headgate.attempts import lake_opener
-from headgate.ids import ULIDS
 from headgate.lake import Changes
 from headgate.lake.opening import OpenLake
 from headgate.spark import SparkSessions
 from headgate.tasks import WorkspaceSpec
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
 PUTS = {
@@ -30,13 +27,12 @@ PUTS = {
 }
 
 
-def make_kit(folder: Path, lake: OpenLake, sparks: SparkSessions, patch: pytest.MonkeyPatch) -> Kit:
+def make_kit(folder: Path, lake: OpenLake, sparks: SparkSessions) -> Kit:
     """A kit on a repository of its own: Hadoop remembers for a repository where it is."""
-    repository = f"songs-{ULIDS.new().lower()}"
-    patch.setattr(kits, "REPOSITORY", repository)
+    repository = fresh_repository()
     lake.create_repository(repository)
     lake.commit(repository, "main", Changes(puts=PUTS), message="as it began")
-    kit = Kit.make(folder, lake)
+    kit = Kit.make(folder, lake, repository=repository)
     stores = {"workspace": lake_opener(lambda block: lake, spark=sparks)}
     return replace(kit, runtime=replace(kit.runtime, stores=stores, spark=sparks))
 

@@ -39,9 +39,9 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
 @pytest.fixture
-def kit(tmp_path: Path, sparks: SparkSessions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kit]:
+def kit(tmp_path: Path, sparks: SparkSessions) -> Iterator[Kit]:
     with EmbeddedLake(tmp_path / "lake", create=True) as lake:
-        kit = make_kit(tmp_path, lake, sparks, monkeypatch)
+        kit = make_kit(tmp_path, lake, sparks)
         yield kit
         kit.close()
 
@@ -172,10 +172,8 @@ def features_at(kit: Kit) -> list[songs.Features]:
 
 
 def back(kit: Kit, published: object, to: object) -> None:
-    from tests.unit.attempts import kit as kits
-
-    kit.lake.create_branch(kits.REPOSITORY, f"back-{str(published)[:8]}", at=to)  # type: ignore[arg-type]
-    kit.lake.move_head(kits.REPOSITORY, "main", to_branch=f"back-{str(published)[:8]}", expected_head=published)  # type: ignore[arg-type]
+    kit.lake.create_branch(kit.repository, f"back-{str(published)[:8]}", at=to)  # type: ignore[arg-type]
+    kit.lake.move_head(kit.repository, "main", to_branch=f"back-{str(published)[:8]}", expected_head=published)  # type: ignore[arg-type]
 
 
 def test_guardrails_see_what_is_to_be_published(kit: Kit) -> None:

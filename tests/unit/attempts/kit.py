@@ -23,6 +23,7 @@ from headgate.attempts.records import AttemptRecords
 from headgate.attempts.report import AttemptReport
 from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.failpoints import Failpoint
+from headgate.ids import ULIDS
 from headgate.lake import Changes, EmbeddedLake, Source
 from headgate.lake.opening import OpenLake
 from headgate.orchestrators.engine import TaskRule
@@ -33,6 +34,11 @@ from headgate.tasks.protocols import PolledAttempt
 
 REPOSITORY = "songs"
 _numbers = itertools.count()
+
+
+def fresh_repository() -> str:
+    """A name for a kit on a server that is shared."""
+    return f"{REPOSITORY}-{ULIDS.new().lower()}"
 
 
 class Params(BaseModel):
@@ -76,17 +82,18 @@ class Kit:
     records: AttemptRecords
     runtime: Runtime
     input_ref: Ref
+    repository: str = REPOSITORY
     retry: TaskRule = field(default_factory=lambda: TaskRule(delay_seconds=0))
 
     @classmethod
-    def make(cls, folder: Path, lake: OpenLake | None = None) -> Kit:
+    def make(cls, folder: Path, lake: OpenLake | None = None, *, repository: str = REPOSITORY) -> Kit:
         """A new one, or the one that is in the folder; on an embedded lake in it, unless another is given."""
         lake = lake or EmbeddedLake(folder / "lake", create=True)
-        if not lake.repositories():
-            lake.create_repository(REPOSITORY)
+        if repository not in lake.repositories():
+            lake.create_repository(repository)
             puts: dict[str, Source] = {"a.txt": b"a", "deep/b.txt": b"b"}
-            lake.commit(REPOSITORY, "main", Changes(puts=puts), message="as it began")
-        begun = [commit.ref for commit in lake.log(REPOSITORY, lake.resolve(REPOSITORY, "main")) if commit.parents]
+            lake.commit(repository, "main", Changes(puts=puts), message="as it began")
+        begun = [commit.ref for commit in lake.log(repository, lake.resolve(repository, "main")) if commit.parents]
         orchestrator = LocalOrchestrator(folder / "orchestrator.db")
         records = AttemptRecords(folder / "attempts.db")
         runtime = Runtime(
@@ -96,7 +103,7 @@ class Kit:
             records=records,
             wait=lambda seconds: None,
         )
-        return cls(folder, lake, orchestrator, records, runtime, begun[-1])
+        return cls(folder, lake, orchestrator, records, runtime, begun[-1], repository)
 
     def close(self) -> None:
         self.lake.close()
@@ -110,7 +117,7 @@ class Kit:
         return replace(self, runtime=replace(self.runtime, **changes))
 
     def block(self, ref: str | None = None, branch: str = "main") -> dict[str, str]:
-        return {"repository": REPOSITORY, "branch": branch, "ref_type": "commit", "ref": ref or self.input_ref}
+        return {"repository": self.repository, "branch": branch, "ref_type": "commit", "ref": ref or self.input_ref}
 
     def submit(self, declaration: TaskDeclaration, ref: str | None = None, **params: Any) -> PolledAttempt:
         """Start a workflow and poll its first attempt."""
@@ -130,22 +137,22 @@ class Kit:
 
     # what there is to see
     def head(self, branch: str = "main") -> Ref:
-        return self.lake.head(REPOSITORY, branch).ref
+        return self.lake.head(self.repository, branch).ref
 
     def history(self, branch: str = "main") -> list[Ref]:
         """Oldest first, from the input ref on."""
-        refs = [commit.ref for commit in self.lake.log(REPOSITORY, self.head(branch))]
+        refs = [commit.ref for commit in self.lake.log(self.repository, self.head(branch))]
         return refs[: refs.index(self.input_ref) + 1][::-1]
 
     def files(self, ref: Ref | None = None) -> dict[str, bytes]:
         found = {}
-        for item in self.lake.objects(REPOSITORY, ref or self.head()):
-            with self.lake.open(REPOSITORY, ref or self.head(), item.path) as stream:
+        for item in self.lake.objects(self.repository, ref or self.head()):
+            with self.lake.open(self.repository, ref or self.head(), item.path) as stream:
                 found[item.path] = stream.read()
         return found
 
     def staging_branches(self) -> list[str]:
-        return [branch.name for branch in self.lake.branches(REPOSITORY, prefix="headgate-staging-")]
+        return [branch.name for branch in self.lake.branches(self.repository, prefix="headgate-staging-")]
 
     def workspaces(self) -> list[Path]:
         root = self.runtime.options.workspace_root
@@ -157,7 +164,7 @@ class Kit:
 
     def somebody_commits(self, text: str = "theirs", branch: str = "main") -> Ref:
         """A person's commit: no metadata of ours."""
-        return self.lake.commit(REPOSITORY, branch, Changes(puts={"person.txt": text.encode()}), message="by hand")
+        return self.lake.commit(self.repository, branch, Changes(puts={"person.txt": text.encode()}), message="by hand")
 
 
 class Crashed(BaseException):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.unit.attempts.faults import Faulty, lost_before
-from tests.unit.attempts.kit import READ_ONLY, REPOSITORY, WRITE, Kit, Params, Result, crash_at, declared
+from tests.unit.attempts.kit import READ_ONLY, WRITE, Kit, Params, Result, crash_at, declared
 
 from headgate.attempts.lake_store import lake_opener
 from headgate.errors import AccessDenied, Transient
@@ -228,7 +228,7 @@ def test_what_include_leaves_out_is_never_downloaded_nor_deleted(kit: Kit) -> No
 
 def test_a_file_in_the_way_of_a_folder_is_terminal(kit: Kit) -> None:
     """Two keys that a disk cannot hold at once; made by a store that can."""
-    item = next(iter(kit.lake.objects(REPOSITORY, kit.input_ref)))
+    item = next(iter(kit.lake.objects(kit.repository, kit.input_ref)))
 
     def both(call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         yield item
@@ -252,10 +252,10 @@ def test_an_empty_prefix_is_an_empty_workspace(kit: Kit) -> None:
 
 
 def test_a_branch_that_is_gone_publishes_nothing(kit: Kit) -> None:
-    kit.lake.create_branch(REPOSITORY, "side", at=kit.input_ref)
+    kit.lake.create_branch(kit.repository, "side", at=kit.input_ref)
     kit.orchestrator.submit(WRITE.name, {"workspace": kit.block(branch="side"), "params": {}})
     attempt = kit.poll(WRITE)
-    kit.lake.delete_branch(REPOSITORY, "side")
+    kit.lake.delete_branch(kit.repository, "side")
     report = kit.run(WRITE, attempt)
     assert (report.status, str(report.phase)) == (FAILED, "publish fence")
     assert "side" in report.reason
@@ -312,7 +312,7 @@ def test_a_crash_reports_nothing_and_cleans_up_what_it_can(kit: Kit) -> None:
 
 
 def test_keys_that_differ_in_case_are_two_files_where_the_disk_can(kit: Kit) -> None:
-    kit.lake.commit(REPOSITORY, "main", Changes(puts={"A.txt": b"A"}), message="a capital letter")
+    kit.lake.commit(kit.repository, "main", Changes(puts={"A.txt": b"A"}), message="a capital letter")
     report = kit.run(WRITE, kit.submit(WRITE, ref=kit.head()))
     assert report.ok, report.reason
     assert kit.files()["A.txt"] == b"A"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.unit.attempts.faults import Faulty, SteppingClock, first_only, lost_after, lost_before
-from tests.unit.attempts.kit import LOOK, REPOSITORY, WRITE, Kit, at
+from tests.unit.attempts.kit import LOOK, WRITE, Kit, at
 
 from headgate.errors import PublishFenceError, StaleAttemptError, Transient
 from headgate.failpoints import Failpoint
@@ -45,7 +45,7 @@ def test_a_stale_attempt_that_has_published_leaves_the_branch_alone(kit: Kit) ->
     assert kit.history() == [kit.input_ref, report.published]
     [noted] = kit.records.abandoned_publications()
     assert (noted.execution, noted.ref, noted.input_ref) == (report.execution, report.published, kit.input_ref)
-    assert (noted.store, noted.branch) == (REPOSITORY, "main")
+    assert (noted.store, noted.branch) == (kit.repository, "main")
     retried = kit.run(WRITE, kit.poll(WRITE))
     assert retried.ok, retried.reason
     assert kit.history() == [kit.input_ref, retried.published]

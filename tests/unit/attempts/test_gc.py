@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from tests.unit.attempts.faults import Faulty, lost_before
-from tests.unit.attempts.kit import REPOSITORY, WRITE, Kit, at, run_in_child
+from tests.unit.attempts.kit import WRITE, Kit, at, run_in_child
 
 from headgate.attempts.gc import Reclaimed, reclaim_branches, reclaim_workspaces
 from headgate.attempts.names import StagingName
@@ -23,14 +23,14 @@ from headgate.tasks.protocols import PolledAttempt
 def leftover(kit: Kit, attempt: PolledAttempt | None = None, execution: str | None = None) -> str:
     """A staging branch that its worker did not live to delete."""
     name = str(StagingName.of(attempt or kit.submit(WRITE), execution or ULIDS.new()))
-    kit.lake.create_branch(REPOSITORY, name, at=kit.input_ref)
+    kit.lake.create_branch(kit.repository, name, at=kit.input_ref)
     return name
 
 
 def branches(kit: Kit, *, dry_run: bool = False, unknown_after: timedelta = timedelta(hours=24)) -> Reclaimed:
     return reclaim_branches(
         kit.lake,
-        [REPOSITORY],
+        [kit.repository],
         kit.orchestrator,
         clock=SYSTEM_CLOCK,
         unknown_after=unknown_after,
@@ -50,7 +50,7 @@ def test_a_branch_of_a_task_that_is_over_goes(kit: Kit) -> None:
     attempt = kit.submit(WRITE)
     name = leftover(kit, attempt)
     kit.orchestrator.fail(attempt.id, reason="no", terminal=True)
-    assert [found.name for found in branches(kit, dry_run=True).removed] == [f"{REPOSITORY}@{name}"]
+    assert [found.name for found in branches(kit, dry_run=True).removed] == [f"{kit.repository}@{name}"]
     assert kit.staging_branches() == [name]
     branches(kit)
     assert kit.staging_branches() == []
@@ -79,7 +79,7 @@ def test_a_branch_nobody_knows_stays_until_it_is_old(kit: Kit) -> None:
     assert report.removed == []
     assert "does not mean that it is over" in report.left[0].reason
     old = branches(kit, unknown_after=timedelta(0))
-    assert [found.name for found in old.removed] == [f"{REPOSITORY}@{name}"]
+    assert [found.name for found in old.removed] == [f"{kit.repository}@{name}"]
 
 
 def test_a_branch_with_an_execution_of_unknown_age_stays(kit: Kit) -> None:
@@ -90,8 +90,8 @@ def test_a_branch_with_an_execution_of_unknown_age_stays(kit: Kit) -> None:
 
 
 def test_a_branch_whose_name_we_cannot_read_stays(kit: Kit) -> None:
-    kit.lake.create_branch(REPOSITORY, "headgate-staging-by-hand", at=kit.input_ref)
-    kit.lake.create_branch(REPOSITORY, "feature", at=kit.input_ref)
+    kit.lake.create_branch(kit.repository, "headgate-staging-by-hand", at=kit.input_ref)
+    kit.lake.create_branch(kit.repository, "feature", at=kit.input_ref)
     report = branches(kit)
     assert report.removed == []
     assert len(report.left) == 1
@@ -100,7 +100,7 @@ def test_a_branch_whose_name_we_cannot_read_stays(kit: Kit) -> None:
 def test_an_orchestrator_that_does_not_answer_keeps_every_branch(kit: Kit) -> None:
     name = leftover(kit)
     silent = Faulty(kit.orchestrator, {"fate": lost_before(Transient(message="down"))})
-    report = reclaim_branches(kit.lake, [REPOSITORY], silent, clock=SYSTEM_CLOCK)
+    report = reclaim_branches(kit.lake, [kit.repository], silent, clock=SYSTEM_CLOCK)
     assert len(report.failed) == 1
     assert kit.staging_branches() == [name]
 

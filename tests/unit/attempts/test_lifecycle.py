@@ -6,7 +6,7 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from tests.unit.attempts.kit import LOOK, READ_ONLY, REPOSITORY, WRITE, Kit, Params, Result, at, declared
+from tests.unit.attempts.kit import LOOK, READ_ONLY, WRITE, Kit, Params, Result, at, declared
 
 from headgate.attempts.lake_store import lake_opener
 from headgate.failpoints import Failpoint
@@ -70,13 +70,13 @@ def test_a_task_without_a_store_completes(kit: Kit) -> None:
 
 def test_the_commit_says_who_made_it_from_what(kit: Kit) -> None:
     report = kit.run(WRITE)
-    metadata = CommitMetadata.from_map(kit.lake.head(REPOSITORY, "main").metadata)
+    metadata = CommitMetadata.from_map(kit.lake.head(kit.repository, "main").metadata)
     assert metadata is not None
     assert metadata.publish_id == report.execution
     assert metadata.expected_head == kit.input_ref
     assert metadata.orchestrator == kit.orchestrator.id
     assert (metadata.workflow, metadata.task_id) == (report.attempt.workflow, report.attempt.task_id)
-    assert metadata.inputs == {"workspace:songs": kit.input_ref}
+    assert metadata.inputs == {f"workspace:{kit.repository}": kit.input_ref}
     assert metadata.strength is Strength.HARD
     assert metadata.task_name == WRITE.name
     assert metadata.code_module == "tests.unit.attempts.kit"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.unit.attempts.kit import LOOK, REPOSITORY, WRITE, Kit, Params, Result, crash_at, declared
+from tests.unit.attempts.kit import LOOK, WRITE, Kit, Params, Result, crash_at, declared
 
 from headgate.errors import PublishFenceError
 from headgate.failpoints import Failpoint
@@ -68,9 +68,9 @@ def two_further(kit: Kit) -> None:
 
 
 def a_merge_commit(kit: Kit) -> None:
-    kit.lake.create_branch(REPOSITORY, "side", at=kit.input_ref)
+    kit.lake.create_branch(kit.repository, "side", at=kit.input_ref)
     kit.somebody_commits(branch="side")
-    kit.lake.merge(REPOSITORY, "side", "main", expected_head=kit.input_ref, message="merged", squash=False)
+    kit.lake.merge(kit.repository, "side", "main", expected_head=kit.input_ref, message="merged", squash=False)
 
 
 MERGE, REPLACE, COMPLETE, RELOCATE, FENCED = Move.MERGE, Move.REPLACE, Move.COMPLETE, Move.RELOCATE, Move.FENCED
@@ -140,7 +140,7 @@ def test_a_replacement_s_files_come_from_the_input_ref(kit: Kit) -> None:
     assert "out.txt" in kit.files()
     report = kit.run(declared(other))
     assert kit.files() == {"a.txt": b"a", "deep/b.txt": b"b", "second.txt": b"2"}
-    metadata = CommitMetadata.from_map(kit.lake.head(REPOSITORY, "main").metadata)
+    metadata = CommitMetadata.from_map(kit.lake.head(kit.repository, "main").metadata)
     assert metadata is not None
     assert metadata.publish_id == report.execution
 

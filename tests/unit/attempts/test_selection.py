@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.attempts.kit import REPOSITORY, Kit, Params, Result, declared
+from tests.unit.attempts.kit import Kit, Params, Result, declared
 
 from headgate.lake import Changes, Source
 from headgate.tasks import WorkspaceSpec
@@ -62,7 +62,7 @@ def test_what_is_left_out_is_untouched(
     try:
         puts: dict[str, Source] = {path: f"as {path} was".encode() for path in present}
         if puts:
-            kit.lake.commit(REPOSITORY, "main", Changes(puts=puts), message="more")
+            kit.lake.commit(kit.repository, "main", Changes(puts=puts), message="more")
         before = kit.files()
         task = declared(body, workspace=spec)
         report = kit.run(task, kit.submit(task, ref=kit.head()))

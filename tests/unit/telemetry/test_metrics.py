@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import urllib3
-from tests.unit.attempts.kit import REPOSITORY, WRITE, Kit, Params, Result, at, declared
+from tests.unit.attempts.kit import WRITE, Kit, Params, Result, at, declared
 
 from headgate.attempts.lake_store import lake_opener
 from headgate.errors import InvalidSettings, PublishFenceError, StaleAttemptError
@@ -106,7 +106,7 @@ def test_failures_are_counted_by_cause_and_fences_by_reason(kit: Kit) -> None:
     watched.run(broken)
     with at(Failpoint.ATTEMPT_STAGED, lambda: kit.somebody_commits()):
         watched.run(WRITE)
-    cancelled = kit.submit(WRITE, ref=kit.lake.resolve(REPOSITORY, "main"))
+    cancelled = kit.submit(WRITE, ref=kit.lake.resolve(kit.repository, "main"))
     with at(Failpoint.ATTEMPT_AFTER_BODY, lambda: kit.orchestrator.cancel(cancelled.id.workflow, reason="r")):
         watched.run(WRITE, cancelled)
     seen = shown(registry)
