@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.graph import world
 from tests.simulation.graph.process import SimulatedManifest
+from tests.simulation.graph.world import SIDE, Scenario
+from tests.simulation.graph.writes import Write
 
 from headgate.errors import OutcomeUnknown
 from headgate.graph.manifest import publisher
@@ -26,6 +28,7 @@ from headgate.graph.write import commit
 from headgate.graph.write.prepared import TableChange
 
 Break = Callable[[], AbstractContextManager[Any]]
+Focus = Callable[[Scenario], Scenario]
 
 
 def _restores_what_has_moved() -> AbstractContextManager[Any]:
@@ -190,30 +193,78 @@ def _merges_publish_ids_apart() -> AbstractContextManager[Any]:
     return patch.object(PublishRow, "branch_scoped", property(lambda self: True))
 
 
-@contextmanager
-def _drops_versions_without_a_barrier() -> Iterator[None]:
-    def raised(self: SimulatedManifest, state: ManifestState) -> bool:
-        return True
+def _drops_versions_under_writers() -> AbstractContextManager[Any]:
+    """A writer that was stopped for long looks for conflicts in the versions that are left."""
 
-    with ExitStack() as patches:
-        patches.enter_context(patch.object(SimulatedManifest, "raise_barrier", raised))
-        patches.enter_context(patch.object(SimulatedManifest, "is_barrier", lambda self, version: True))
-        yield
+    def keep_compact(manifest: SimulatedManifest, state: ManifestState) -> None:
+        manifest.drop_versions(range(1, state.version))
+
+    return patch.object(commit, "keep_compact", keep_compact)
 
 
-BROKEN: dict[str, Break] = {
-    "a roll back restores only tables that have moved": _restores_what_has_moved,
-    "a publish does not look for its own commit first": _never_looks_for_itself,
-    "a table's transaction is told by its version alone": _takes_any_transaction_for_its_own,
-    "a writer that gives up only undoes its effects": _gives_up_without_a_publish,
-    "a sidecar whose base is no longer the head is rolled back": _rolls_back_what_is_settled,
-    "a task attempt is rolled forward": _rolls_tasks_forward,
-    "a write of which some tables are committed is rolled forward": _rolls_half_forward,
-    "a commit whose answer was lost is made again": _commits_again_after_a_lost_answer,
-    "a commit is believed wherever it landed": _believes_any_version,
-    "the audit row follows the publish": _writes_the_audit_afterwards,
-    "a roll forward makes a commit of its own": _rolls_forward_under_a_new_commit,
-    "a publish expects no versions": _expects_no_versions,
-    "a publish does not expect the tables that were only read": _expects_no_tables_it_read,
-    "a conditional publish does not expect its head": _expects_no_head,
+def _between(*writes: Write, **more: Any) -> Focus:
+    """Runs of these writes, each by a writer of its own, in which the living are often taken for dead."""
+    tables = ("t0", "t1")
+
+    def focus(plan: Scenario) -> Scenario:
+        faults = replace(plan.faults, rude=1, cancelled=0)
+        writers = tuple((write,) for write in writes)
+        plain = replace(plan, tables=tables, writers=writers, faults=faults, abandoned=False, recoverers=1, readers=0)
+        return replace(plain, policy="stalling", **more)
+
+    return focus
+
+
+def _on_each_other() -> Focus:
+    one = Write(tag="w0.0", tables=("t0",), reads=("t1",), insert_only=False)
+    other = Write(tag="w1.0", tables=("t1",), reads=("t0",), insert_only=False)
+    return _between(one, other)
+
+
+def _on_the_head() -> Focus:
+    return _between(Write(tag="w0.0", tables=("t0",), conditional=True), Write(tag="w1.0", tables=("t1",)))
+
+
+def _with_one_publish_id() -> Focus:
+    here = Write(tag="w0.0", tables=("t0",), publish_id="p")
+    return _between(here, replace(here, tag="w1.0", branch=SIDE), side=True, branchers=0)
+
+
+def _on_two_branches() -> Focus:
+    main = [Write(tag=f"w{number}.0", tables=("t0",)) for number in range(3)]
+    side = [Write(tag=f"w{number}.0", tables=("t0",), branch=SIDE) for number in range(3, 5)]
+    return _between(*main, *side, side=True, branchers=0)
+
+
+def _of_one_table() -> Focus:
+    return _between(*(Write(tag=f"w{number}.0", tables=("t0",)) for number in range(3)))
+
+
+def _unanswered(plan: Scenario) -> Scenario:
+    return replace(plan, faults=replace(plan.faults, muted=0.5, cut_off=0))
+
+
+def _anything(plan: Scenario) -> Scenario:
+    return plan
+
+
+BROKEN: dict[str, tuple[Break, Focus]] = {
+    "a roll back restores only tables that have moved": (_restores_what_has_moved, _anything),
+    "a publish does not look for its own commit first": (_never_looks_for_itself, _anything),
+    "a table's transaction is told by its version alone": (_takes_any_transaction_for_its_own, _anything),
+    "a writer that gives up only undoes its effects": (_gives_up_without_a_publish, _anything),
+    "a sidecar whose base is no longer the head is rolled back": (_rolls_back_what_is_settled, _anything),
+    "a task attempt is rolled forward": (_rolls_tasks_forward, _anything),
+    "a write of which some tables are committed is rolled forward": (_rolls_half_forward, _anything),
+    "a commit whose answer was lost is made again": (_commits_again_after_a_lost_answer, _anything),
+    "a commit is believed wherever it landed": (_believes_any_version, _of_one_table()),
+    "the audit row follows the publish": (_writes_the_audit_afterwards, _anything),
+    "a roll forward makes a commit of its own": (_rolls_forward_under_a_new_commit, _anything),
+    "a publish in doubt is reported as done": (_reports_success_in_doubt, _unanswered),
+    "a publish expects no versions": (_expects_no_versions, _anything),
+    "a publish does not expect the tables that were only read": (_expects_no_tables_it_read, _on_each_other()),
+    "a conditional publish does not expect its head": (_expects_no_head, _on_the_head()),
+    "a publish id is merged as rows of one branch are": (_merges_publish_ids_apart, _with_one_publish_id()),
+    "old versions of the manifest are dropped under writers": (_drops_versions_under_writers, _on_two_branches()),
 }
+"""Each rule with what breaks it, and the runs in which that shows soonest."""

@@ -51,6 +51,8 @@ class Faults:
     refused: float = 0.0
     dies: float = 0.0
     cancelled: float = 0.0
+    muted: float = 0.0
+    """From here on none of its publishes is answered for a while."""
     cut_off: float = 0.0
     """From here on a process reaches nothing for a while."""
     rude: float = 0.0
@@ -71,6 +73,8 @@ class Scenario:
     timeout: float
     abandoned: bool
     """The head is a publication nobody accepted."""
+    side: bool
+    """There is a branch beside main from the start."""
     branchers: int
     """Processes that make and delete the branch beside main."""
 
@@ -87,6 +91,8 @@ def scenario(chance: random.Random) -> Scenario:
         )
         for number in range(chance.choice([1, 2, 2, 3, 3]))
     )
+    if chance.random() < 0.1:
+        writers = tuple((replace(first, publish_id="p"), *more) for first, *more in writers)
     if abandoned:
         first = Write(
             tag="w0.0",
@@ -109,6 +115,7 @@ def scenario(chance: random.Random) -> Scenario:
             refused=chance.choice([0, 0.05]),
             dies=chance.choice([0, 0.01, 0.04]),
             cancelled=chance.choice([0, 0.02]),
+            muted=chance.choice([0, 0, 0.1]),
             cut_off=chance.choice([0, 0, 0.01]),
             rude=chance.choice([0, 0.3, 1]),
         ),
@@ -116,7 +123,8 @@ def scenario(chance: random.Random) -> Scenario:
         eager_upkeep=chance.random() < (0.8 if long else 0.3),
         timeout=chance.choice([3.0, 1e9]),
         abandoned=abandoned,
-        branchers=chance.choice([1, 1, 2]) if branches else 0,
+        side=branches and chance.random() < 0.6,
+        branchers=chance.choice([0, 1, 1, 2]) if branches else 0,
     )
 
 
@@ -170,7 +178,7 @@ class World:
         self._cancelled: set[str] = set()
         self._giving_up: set[str] = set()
         self._cut_off: dict[str, int] = {}
-        self._deaf: set[str] = set()
+        self._muted: dict[str, int] = {}
         self._asleep: dict[str, int] = {}
         self._ranks: dict[str, float] = {}
         self._current: Actor | None = None
@@ -199,6 +207,20 @@ class World:
             rows[2] = Head(branch=MAIN, order=2, commit="H")
             rows.append(Pin(branch=MAIN, order=2, table="t0", version=2, rows=1))
             rows.append(Commit(branch=MAIN, order=2, id="H", parent="A", metadata={"tag": "H"}, tables=("t0",)))
+        if self.plan.side:
+            main = rows[2]
+            assert isinstance(main, Head)
+            rows.append(
+                Head(
+                    branch=SIDE,
+                    order=main.order + 1,
+                    commit=main.commit,
+                    parent_branch=MAIN,
+                    base_order=main.order,
+                    inherited=main.order,
+                    incarnation="first",
+                )
+            )
         named = {row.object_id: row for row in rows}
         self.disk.manifest.append(ManifestVersion(named))
         self.disk.ever.update(named)
@@ -251,24 +273,32 @@ class World:
         if actor.at == "start":
             return ""
         faults, dice = self.plan.faults, self.chance.random()
-        if self._cut_off.get(actor.name, 0) > 0:
-            self._cut_off[actor.name] -= 1
-            if actor.name not in self._deaf or actor.at.startswith(DELICATE):
-                return self.chance.choice(["lost before", "lost before", "late"])
-            return ""
+        if self._is_unheard(actor):
+            return self.chance.choice(["lost before", "lost before", "late"])
         for name in ("lost", "late", "refused", "dies", "cancelled", "cut_off"):
             likely: float = getattr(faults, name)
             if dice < likely:
-                if name == "cancelled" and not self._may_cancel(actor):
-                    return ""
-                if name == "cut_off":
-                    self._cut_off[actor.name] = self.chance.choice([5, 20, 60])
-                    if self.chance.random() < 0.5:
-                        self._deaf.add(actor.name)  # only what it writes is lost
-                    return "lost after"
-                return name if name in ("refused", "late") else f"{name} {self.chance.choice(['before', 'after'])}"
+                return self._fault_of(actor, name)
             dice -= likely
         return ""
+
+    def _is_unheard(self, actor: Actor) -> bool:
+        """Whether the network is down for this process, all of it or for its publishes."""
+        if actor.at == "manifest.merge" and self.chance.random() < self.plan.faults.muted:
+            self._muted.setdefault(actor.name, self.chance.choice([2, 8]))
+        for unheard, down in ((self._cut_off, True), (self._muted, actor.at.startswith("manifest.merge"))):
+            if down and unheard.get(actor.name, 0) > 0:
+                unheard[actor.name] -= 1
+                return True
+        return False
+
+    def _fault_of(self, actor: Actor, name: str) -> str:
+        if name == "cancelled" and not self._may_cancel(actor):
+            return ""
+        if name == "cut_off":
+            self._cut_off[actor.name] = self.chance.choice([5, 20, 60])
+            return ""
+        return name if name in ("refused", "late") else f"{name} {self.chance.choice(['before', 'after'])}"
 
     def _may_cancel(self, actor: Actor) -> bool:
         """A writer, once: whoever is stopped while it stops is as good as dead, and that is another fault."""
@@ -425,6 +455,7 @@ class World:
         """Whatever happened: without faults every table can be written to, and nothing stays open."""
         self.quiet = True
         self._cut_off.clear()
+        self._muted.clear()
         self.plan = replace(self.plan, faults=Faults(), policy="uniform", timeout=1e9)
         writes = tuple(
             Write(tag=f"last.{branch}.{table}", branch=branch, tables=(table,), insert_only=False)
@@ -535,10 +566,10 @@ def patched(world: World) -> Iterator[None]:
         yield
 
 
-def play(seed: int) -> World:
-    """One run; a broken promise raises with the seed that makes it again."""
+def play(seed: int, focus: Callable[[Scenario], Scenario] = lambda plan: plan) -> World:
+    """One run; a broken promise raises with the seed that makes it again. `focus` says what it is to be about."""
     chance = random.Random(seed)
-    world = World(seed, chance, scenario(chance))
+    world = World(seed, chance, focus(scenario(chance)))
     try:
         with patched(world):
             world.run()

@@ -158,7 +158,7 @@ def find_commit(manifest: Manifest, state: ManifestState, publication: Publicati
 def relocated(manifest: Manifest, state: ManifestState, operation: str, *, branch: str, since: HeadMark) -> bool:
     """Whether an operation has moved the head back, which leaves no commit but a row of its own."""
     found: Row | None = state.find_audit(operation)
-    if found is None and state.oldest_order(branch) > since.order + 1:
+    if found is None and not state.holds_all_since(branch, since.order):
         found = manifest.history.find(f"audit:{operation}")
     return isinstance(found, Audit) and found.recovery_kind == RELOCATION
 
@@ -175,7 +175,7 @@ def in_lineage(manifest: Manifest, state: ManifestState, commit: str, *, branch:
     if not commit:
         return None
     found = state.find_commit(commit)
-    if found is None and state.oldest_order(branch) > since.order + 1:
+    if found is None and not state.holds_all_since(branch, since.order):
         return manifest.history.find_commit(commit)
     return found
 

@@ -127,10 +127,11 @@ class ManifestState:
         found = [row for row in self.rows.values() if isinstance(row, Commit) and row.branch == branch]
         return sorted(found, key=lambda row: row.order, reverse=True)
 
-    def oldest_order(self, branch: str) -> int:
-        """Commits of this branch with a lower order may have moved to the history."""
-        # One that was superseded may have been brought back to be marked: it says nothing about the others.
-        return min((row.order for row in self.commits(branch) if not row.superseded_by), default=0)
+    def holds_all_since(self, branch: str, order: int) -> bool:
+        """Whether every commit that was published on a branch after an order is among the live rows."""
+        # Each publish takes the next order. One commit that is kept for another reason says nothing about the others.
+        head = self.find_head(branch)
+        return head is None or sum(row.order > order for row in self.commits(branch)) >= head.order - order
 
     @cached_property
     def _by_branch(self) -> dict[str, list[Row]]:

@@ -273,7 +273,14 @@ def test_history_keeps_what_leaves_the_manifest(manifest: Manifest, location: Lo
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_publish_finds_itself_in_the_history(manifest: Manifest, location: Location) -> None:
+@pytest.mark.parametrize("branched", [False, True])
+def test_a_publish_finds_itself_in_the_history(manifest: Manifest, location: Location, branched: bool) -> None:
+    """Invariant 4: also where a branch keeps an older commit among the live rows, which says nothing of this one."""
+    if branched:
+        state = manifest.state()
+        head = state.head("main")
+        kept = Head(branch="side", order=2, commit=head.commit, parent_branch="main", base_order=1, inherited=1)
+        manifest.merge(state, [kept, head])
     made = publication(manifest)
     first = publish(Manifest.open(location), made)
     grow(manifest, 30)
