@@ -21,7 +21,7 @@ from tests.simulation.graph.world import play
 pytestmark = pytest.mark.slow
 
 BATCHES = 10
-HUNTED = 20_000
+HUNTED = 5_000
 """Seeds that a broken rule is looked for in; most are found among the first hundred."""
 
 

@@ -153,7 +153,7 @@ def _merged(store: GraphStore, attempt: Callable[[ManifestState], _T | list[Row]
         except MergeContended:
             continue
         except MergeUnknown as error:
-            in_doubt = str(error)
+            in_doubt = str(error) or repr(error)
             continue
         done = attempt(state)
         if not isinstance(done, list):

@@ -124,7 +124,7 @@ def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYST
         except MergeContended:
             continue
         except MergeUnknown as error:
-            in_doubt = str(error)
+            in_doubt = str(error) or repr(error)
             continue
         made = find_commit(manifest, after, publication)
         if made is not None:
