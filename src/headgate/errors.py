@@ -215,9 +215,11 @@ class MergeConflict(Conflict):
     """Both sides changed the same thing, in different ways."""
 
     paths: tuple[str, ...] = ()
+    conflicts: tuple[Any, ...] = ()
+    """What is in the way, one by one, where the store knows rows: kind, type, id, and the row on each side."""
 
     def lines(self) -> list[str]:
-        return _first(self.paths)
+        return _first((*self.paths, *map(str, self.conflicts)))
 
 
 @dataclass(eq=False, kw_only=True)

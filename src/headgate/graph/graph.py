@@ -24,6 +24,7 @@ from headgate.graph.manifest.migrate import migrate
 from headgate.graph.manifest.rows import Commit
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import ancestors, commit_at, commit_at_time, history_of, state_at
+from headgate.graph.merge import Merged, MergeRequest, merge_branch, plan_merge
 from headgate.graph.read.result import QueryResult
 from headgate.graph.read.snapshot import Snapshot
 from headgate.graph.recovery.heal import heal
@@ -157,6 +158,37 @@ class Graph:
         """Take a branch away; refused while others were made from it, or while a writer is at work on it."""
         self._check_writable()
         return delete_branch(self._store, name)
+
+    def merge(
+        self,
+        source: str,
+        into: str = MAIN,
+        *,
+        resolve: Mapping[str, str] | str | None = None,
+        actor: str = "",
+        message: str = "",
+        publish_id: str = "",
+        if_commit: str = "",
+    ) -> Merged:
+        """Bring a branch, or a commit, into a branch as one commit; `MergeConflict` lists what is in the way.
+
+        `resolve` chooses `"ours"` or `"theirs"` where both cannot be, for all types or by type.
+        """
+        self._check_writable()
+        request = MergeRequest(
+            source=source,
+            into=into,
+            resolve=resolve,
+            actor=actor,
+            message=message,
+            publish_id=publish_id,
+            if_commit=if_commit,
+        )
+        return merge_branch(self._store, request)
+
+    def plan_merge(self, source: str, into: str = MAIN, *, resolve: Mapping[str, str] | str | None = None) -> Merged:
+        """What a merge would do to the present head, with its conflicts and nothing written."""
+        return plan_merge(self._store, MergeRequest(source=source, into=into, resolve=resolve))
 
     # -------- changing
 

@@ -27,7 +27,6 @@ class Pair:
 
     before: Side | None
     after: Side | None
-    same_table: bool = True
 
     @property
     def name(self) -> str:
@@ -39,35 +38,27 @@ class Pair:
 
 def pairs(before: Base, after: Base, *, unchanged: bool = False) -> Iterator[Pair]:
     """The tables that differ, node types first; with `unchanged` all of them."""
-    by_table = {row.table: name for name, (row, _) in before.tables.items()}
-    taken: set[str] = set()
+    names = {row.type_id: name for name, (row, _) in before.tables.items()}
     found = []
     for name, (row, pin) in after.tables.items():
-        other = by_table.get(row.table)
-        if other is None and name in before.tables and before.tables[name][0].table not in _tables(after):
-            other = name
+        other = names.pop(row.type_id, None)
         if other is None:
-            found.append(Pair(None, _side(after, name), same_table=False))
+            found.append(Pair(None, _side(after, name)))
             continue
-        taken.add(other)
         old_row, old_pin = before.tables[other]
-        same = old_row.table == row.table
-        if unchanged or not same or (old_pin.version, old_pin.fork) != (pin.version, pin.fork):
-            found.append(Pair(_side(before, other), _side(after, name), same_table=same))
-    found += [Pair(_side(before, name), None, same_table=False) for name in before.tables if name not in taken]
+        same = (old_row.table, old_pin.version, old_pin.fork) == (row.table, pin.version, pin.fork)
+        if unchanged or not same:
+            found.append(Pair(_side(before, other), _side(after, name)))
+    found += [Pair(_side(before, name), None) for name in names.values()]
     order = [table.name for base in (after, before) for table in base.schema.tables()]
     yield from sorted(found, key=lambda pair: order.index(pair.name))
-
-
-def _tables(base: Base) -> set[str]:
-    return {row.table for row, _ in base.tables.values()}
 
 
 def _side(base: Base, name: str) -> Side:
     return Side(base.type(name), base.snapshot(name))
 
 
-def as_type(rows: pa.Table, source: TableType, target: TableType, *, same_table: bool = True) -> pa.Table:
+def as_type(rows: pa.Table, source: TableType, target: TableType) -> pa.Table:
     """Rows of one schema as another has them: renamed columns follow, new ones hold their default or nothing."""
     if source == target:
         return rows.cast(arrow_schema(target)) if rows.schema != arrow_schema(target) else rows
@@ -76,7 +67,7 @@ def as_type(rows: pa.Table, source: TableType, target: TableType, *, same_table:
     loose = pa.schema([field.with_nullable(True) for field in schema])
     for field in schema:
         item = target.find_property(field.name)
-        name = field.name if item is None else former_name(item, source, same_table=same_table)
+        name = field.name if item is None else former_name(item, source)
         if name is not None:
             columns.append(rows[name].cast(field.type))
         else:
@@ -87,8 +78,6 @@ def as_type(rows: pa.Table, source: TableType, target: TableType, *, same_table:
     return made if any(made[f.name].null_count and not f.nullable for f in schema) else made.cast(schema)
 
 
-def former_name(item: Property, source: TableType, *, same_table: bool) -> str | None:
+def former_name(item: Property, source: TableType) -> str | None:
     """What a property is called in another version of its type; None if it is not there."""
-    if same_table:
-        return next((old.name for old in source.properties if old.id == item.id), None)
-    return item.name if source.find_property(item.name) else None
+    return next((old.name for old in source.properties if old.id == item.id), None)

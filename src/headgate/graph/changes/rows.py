@@ -21,6 +21,7 @@ from headgate.graph.storage.lookup import ADDRESS
 from headgate.graph.storage.objects import SmallObjects
 
 _BATCH = 1 << 14
+Mask = np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,30 @@ class Changed:
 
     before: pa.Table
     after: pa.Table
+
+
+@dataclass(frozen=True)
+class Located:
+    """Rows by id and address, in one order."""
+
+    ids: pa.Array
+    at: Addresses
+
+    def chosen(self, mask: Mask) -> Located:
+        return Located(self.ids.filter(pa.array(mask)), self.at[mask])
+
+    def __len__(self) -> int:
+        return len(self.at)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Rows that can differ: of one side only, and of both, before and after in one order, equal or not."""
+
+    removed: Located
+    added: Located
+    before: Located
+    after: Located
 
 
 class TableDifference:
@@ -53,42 +78,59 @@ class TableDifference:
         return ids_in(self._objects, side.at, pieces, ID).combine_chunks()
 
     @cached_property
-    def _places(self) -> tuple[Addresses, Addresses, Addresses, Addresses]:
-        """Addresses: removed, added, and of rows with the same id before and after."""
+    def candidates(self) -> Candidates:
+        """The rows that can differ, by id; whatever is not among them is the same on both sides."""
         old, new = self._candidates
-        where = pc.index_in(new[ID].combine_chunks(), value_set=old[ID].combine_chunks())
-        found = where.is_valid().to_numpy(zero_copy_only=False)
-        places = where.drop_null().to_numpy()
+        old_ids, new_ids = _flat(old[ID]), _flat(new[ID])
+        where = pc.index_in(new_ids, value_set=old_ids)
+        found = where.is_valid()
+        places = where.drop_null()
         before, after = old[ADDRESS].to_numpy(), new[ADDRESS].to_numpy()
         kept = np.ones(len(before), bool)
-        kept[places] = False
-        return before[kept], after[~found], before[places], after[found]
+        kept[places.to_numpy()] = False
+        mask = found.to_numpy(zero_copy_only=False)
+        return Candidates(
+            removed=Located(old_ids.filter(pa.array(kept)), before[kept]),
+            added=Located(new_ids.filter(pc.invert(found)), after[~mask]),
+            before=Located(old_ids.take(places), before[places.to_numpy()]),
+            after=Located(new_ids.filter(found), after[mask]),
+        )
 
     # -------- by batches
 
     def removed(self) -> Iterator[pa.Table]:
         """Rows that are no longer there, as they were."""
         if self.pair.before is not None:
-            yield from self._read(self.pair.before, self._places[0])
+            yield from self._read(self.pair.before, self.candidates.removed.at)
 
     def added(self) -> Iterator[pa.Table]:
         if self.pair.after is not None:
-            yield from self._read(self.pair.after, self._places[1])
+            yield from self._read(self.pair.after, self.candidates.added.at)
 
     def changed(self) -> Iterator[Changed]:
         """Rows that were there before and hold other values now."""
-        old, new = self.pair.before, self.pair.after
-        if old is None or new is None:
-            return
-        _, _, was, now = self._places
-        for start in range(0, len(was), _BATCH):
-            span = slice(start, start + _BATCH)
-            before = as_type(self._rows(old, was[span]), old.type, new.type, same_table=self.pair.same_table)
-            after = self._rows(new, now[span])
-            mask = differs(before, after)
+        for before, after, mask in self._compared():
             if mask.any():
                 chosen = pa.array(mask)
                 yield Changed(before.filter(chosen), after.filter(chosen))
+
+    @cached_property
+    def really_changed(self) -> tuple[Located, Located]:
+        """Of the rows of both sides those that differ, before and after."""
+        masks = [mask for _, _, mask in self._compared()]
+        mask = np.concatenate(masks) if masks else np.zeros(0, bool)
+        return self.candidates.before.chosen(mask), self.candidates.after.chosen(mask)
+
+    def _compared(self) -> Iterator[tuple[pa.Table, pa.Table, Mask]]:
+        old, new = self.pair.before, self.pair.after
+        if old is None or new is None:
+            return
+        was, now = self.candidates.before.at, self.candidates.after.at
+        for start in range(0, len(was), _BATCH):
+            span = slice(start, start + _BATCH)
+            before = as_type(self._rows(old, was[span]), old.type, new.type)
+            after = self._rows(new, now[span])
+            yield before, after, differs(before, after)
 
     def _read(self, side: Side, addresses: Addresses) -> Iterator[pa.Table]:
         for start in range(0, len(addresses), _BATCH):
@@ -100,13 +142,17 @@ class TableDifference:
         return found.select(schema.names).cast(schema)
 
 
+def _flat(column: pa.ChunkedArray) -> pa.Array:
+    return column.combine_chunks()
+
+
 def _all(side: Side | None) -> list[Piece]:
     if side is None:
         return []
     return [Piece(fragment.fragment_id) for fragment in side.at.dataset.get_fragments()]
 
 
-def differs(before: pa.Table, after: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def differs(before: pa.Table, after: pa.Table) -> Mask:
     """For each row whether any column holds another value."""
     mask = np.zeros(after.num_rows, bool)
     for name in after.column_names:
@@ -114,7 +160,7 @@ def differs(before: pa.Table, after: pa.Table) -> np.ndarray[tuple[int], np.dtyp
     return mask
 
 
-def column_differs(before: pa.Array, after: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def column_differs(before: pa.Array, after: pa.Array) -> Mask:
     """For each row whether a column holds another value; nothing is equal to nothing, and NaN to NaN."""
     if pa.types.is_nested(after.type):
         pairs = zip(before.to_pylist(), after.to_pylist(), strict=True)
@@ -124,5 +170,5 @@ def column_differs(before: pa.Array, after: pa.Array) -> np.ndarray[tuple[int], 
         both = pc.fill_null(pc.and_(pc.is_nan(before), pc.is_nan(after)), False)
         other = pc.and_(other, pc.invert(both))
     nulls = pc.xor(pc.is_null(before), pc.is_null(after))
-    told: np.ndarray[tuple[int], np.dtype[np.bool_]] = pc.or_(other, nulls).to_numpy(zero_copy_only=False)
+    told: Mask = pc.or_(other, nulls).to_numpy(zero_copy_only=False)
     return told

@@ -16,3 +16,5 @@ class Writer(StrEnum):
     SCHEMA = "schema"
     ENSURE_INDICES = "ensure_indices"
     OPTIMIZE = "optimize"
+    MERGE = "merge"
+    REWIND = "rewind"

@@ -115,12 +115,20 @@ class TableStore:
 
     # -------- staging
 
-    def create(self, path: str, schema: pa.Schema) -> int:
-        """An empty table at a path that nobody else knows yet; the version it starts with."""
+    def create(self, path: str, schema: pa.Schema, rows: Iterable[pa.Table] = ()) -> int:
+        """A table at a path that nobody else knows yet; the version it starts with."""
         try:
+            fragments = [
+                fragment
+                for part in rows
+                if part.num_rows
+                for fragment in write_fragments(
+                    part.cast(schema), self._location.child(path), schema=schema, storage_options=self._options
+                )
+            ]
             dataset = LanceDataset.commit(
                 self._location.child(path),
-                LanceOperation.Overwrite(schema, []),
+                LanceOperation.Overwrite(schema, fragments),
                 storage_options=self._options,
                 max_retries=0,
             )

@@ -49,6 +49,8 @@ class Delta:
     """Ids that no stored row may have, other than one deleted by this write."""
     made_up: bool = False
     """All ids were made up by this write: none can be stored."""
+    replaced: pa.Table | None = None
+    """The stored rows that go, where they are known: `id`, address, and `src` for edges. Else they are looked up."""
 
     @property
     def ids(self) -> pa.Array:
@@ -108,6 +110,8 @@ class _Evaluator:
         return self._snapshot(name)
 
     def _find_replaced(self, delta: Delta) -> pa.Table:
+        if delta.replaced is not None:
+            return delta.replaced
         columns = [ID, SRC] if isinstance(delta.table, EdgeType) else [ID]
         sought = NO_IDS if delta.image else delta.deleted
         if not delta.image and not delta.made_up:
