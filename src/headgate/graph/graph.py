@@ -41,6 +41,7 @@ from headgate.graph.write.mutate import Affected, apply
 from headgate.graph.write.pending import Pending
 from headgate.graph.write.prepare import check_pending, prepare_pending
 from headgate.graph.write.prepared import Prepared, WriteRequest
+from headgate.graph.write.rewind import rewind_branch
 from headgate.graph.write.statements import mutation
 from headgate.graph.write.transaction import Transaction
 from headgate.ids import ULIDS, IdSource
@@ -189,6 +190,20 @@ class Graph:
     def plan_merge(self, source: str, into: str = MAIN, *, resolve: Mapping[str, str] | str | None = None) -> Merged:
         """What a merge would do to the present head, with its conflicts and nothing written."""
         return plan_merge(self._store, MergeRequest(source=source, into=into, resolve=resolve))
+
+    def rewind(
+        self, to: str, *, branch: str = MAIN, actor: str = "", message: str = "", if_commit: str = ""
+    ) -> Written:
+        """Show again what a branch showed at an earlier commit of its own, as a new commit."""
+        self._check_writable()
+        request = WriteRequest(
+            branch=branch,
+            writer=Writer.REWIND,
+            actor=actor,
+            message=message or f"Rewind to {to}",
+            if_commit=if_commit,
+        )
+        return rewind_branch(self._store, request, to)
 
     # -------- changing
 

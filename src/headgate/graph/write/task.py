@@ -127,7 +127,7 @@ def publish_instead(
             changes.setdefault(table, TableChange(table, back.snapshot(names[table]), None))
         pins = {table: there.pinned(names[table]) for table in {*changes, *(made.reads if made else ())}}
         return Prepared(
-            changes=tuple(_on_pin(there, change, pins[table]) for table, change in sorted(changes.items())),
+            changes=tuple(on_pin(there, change, pins[table]) for table, change in sorted(changes.items())),
             reads={table: pins[table] for table in (made.reads if made else ()) if table not in changes},
             schema_order=there.schema_order,
         )
@@ -135,7 +135,7 @@ def publish_instead(
     return write(store, conditional, prepare, timeout=timeout)
 
 
-def _on_pin(there: Base, change: TableChange, pin: TableAt) -> TableChange:
+def on_pin(there: Base, change: TableChange, pin: TableAt) -> TableChange:
     """A change that was staged on an earlier version is told what the branch shows now."""
     row = next(row for row, _ in there.tables.values() if row.table == change.table)
     same = (pin.version, pin.fork) == (change.at.version, change.at.fork)
