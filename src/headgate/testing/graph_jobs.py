@@ -177,6 +177,57 @@ def first_write_on_a_branch(graph: Graph) -> None:
     graph.mutate(MIXED, branch="side")
 
 
+def _diverged(graph: Graph) -> None:
+    """Two branches that have both changed rows of the same tables, in other places."""
+    graph.create_branch("side")
+    graph.mutate(MIXED, branch="side")
+    graph.mutate('query here() { update Person set { age: 10 } where name = "ann" insert Note { text: "here" } }')
+
+
+@job(Writer.MERGE, before=_diverged)
+def merge(graph: Graph) -> None:
+    graph.merge("side")
+
+
+def _ahead(graph: Graph) -> None:
+    """A branch that only inherits what it shows, behind one that has gone on."""
+    graph.create_branch("side")
+    graph.mutate(MIXED)
+
+
+@job(Writer.MERGE, before=_ahead)
+def merge_into_a_branch_without_tables(graph: Graph) -> None:
+    graph.merge("main", "side")
+
+
+def _changed_schema(graph: Graph) -> None:
+    graph.create_branch("side")
+    graph.apply_schema(CHANGED, branch="side")
+    graph.mutate('query here() { update Person set { age: 10 } where name = "ann" }')
+
+
+@job(Writer.MERGE, before=_changed_schema)
+def merge_of_a_schema(graph: Graph) -> None:
+    graph.merge("side")
+
+
+def _gone_on(graph: Graph) -> None:
+    graph.create_branch("side")
+    graph.mutate(MIXED)
+    graph.mutate(MIXED, branch="side")
+    graph.mutate('query more() { insert Note { text: "third" } }')
+
+
+@job(Writer.REWIND, before=_gone_on)
+def rewind(graph: Graph) -> None:
+    graph.rewind(list(graph.log())[2].id)
+
+
+@job(Writer.REWIND, before=_gone_on)
+def rewind_of_a_branch(graph: Graph) -> None:
+    graph.rewind(list(graph.log("side"))[1].id, branch="side")
+
+
 # -------- task attempts
 
 
