@@ -145,7 +145,8 @@ class _Planner:
         here, there = _pin(self._ours, ours), _pin(self._theirs, theirs)
         was = None if base is None else _pin(self._base, base)
         same_columns = arrow_schema(self._ours.type(ours)) == arrow_schema(table)
-        if here == there or (same_columns and there == was and len(self._bases) == 1):
+        same_rules = self._ours.type(ours) == table
+        if here == there or (same_rules and there == was and len(self._bases) == 1):
             if self._choices:  # a choice about edges may bring back nodes that theirs has left alone
                 yield TableMerge(ThreeWay(table, None, _side(self._ours, ours), _side(self._theirs, theirs)))
             return

@@ -91,17 +91,18 @@ class Resolver:
         return pa.table({ID: ids, ADDRESS: at})
 
     def _bad_values(self) -> list[Rejection]:
-        """Values of theirs that the schema of the result does not take."""
+        """Values of one side that the schema of the result, which is not that side's, does not take."""
         out = []
         for name, merge in self._merges.items():
             table = merge.sides.type
-            if merge.sides.theirs.type == table or not merge.changes:
+            if table == merge.sides.ours.type == merge.sides.theirs.type or not merge.changes:
                 continue
-            rows = taken_rows(self._objects, merge, merge.taken.at, arrow_schema(table).names)
+            loose = pa.schema([column.with_nullable(True) for column in arrow_schema(table)])
+            taken = taken_rows(self._objects, merge, merge.taken.at, loose.names).cast(loose)
+            rows = pa.concat_tables([taken, pa.Table.from_pylist(list(merge.made.values()), schema=loose)])
             for item in table.properties:
-                bad = check_column(Rules.of(table, item), rows[item.name]).bad
-                for place, reason in bad.items():
-                    row = merge.taken.ids[place].as_py()
+                for place, reason in check_column(Rules.of(table, item), rows[item.name]).bad.items():
+                    row = rows[ID][place].as_py()
                     out.append(Rejection(name, place, row, "value", f"{name} {row}: {reason}"))
         return out
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import lance
@@ -118,14 +119,14 @@ class TableStore:
     def create(self, path: str, schema: pa.Schema, rows: Iterable[pa.Table] = ()) -> int:
         """A table at a path that nobody else knows yet; the version it starts with."""
         try:
-            fragments = [
-                fragment
-                for part in rows
-                if part.num_rows
-                for fragment in write_fragments(
-                    part.cast(schema), self._location.child(path), schema=schema, storage_options=self._options
-                )
-            ]
+            parts = (part.cast(schema) for part in rows if part.num_rows)
+            first = next(parts, None)
+            fragments = []
+            if first is not None:
+                batches = (batch for part in chain([first], parts) for batch in part.to_batches())
+                reader = pa.RecordBatchReader.from_batches(schema, batches)
+                uri = self._location.child(path)
+                fragments = write_fragments(reader, uri, schema=schema, mode="create", storage_options=self._options)
             dataset = LanceDataset.commit(
                 self._location.child(path),
                 LanceOperation.Overwrite(schema, fragments),

@@ -227,7 +227,8 @@ def test_branches_show_what_the_model_says(script: list[Any], folding: bool) -> 
                 case ("merge", source, into, choice):
                     merge(graph, model, source, into, choice)
                 case ("indices", branch):
-                    graph.ensure_indices(branch=branch)
+                    if graph.ensure_indices(branch=branch).changed:
+                        model.heads[branch] = Commit(model.heads[branch].state, (model.heads[branch],))
                 case _:
                     write(graph, model, operation)
             for name in BRANCHES:
