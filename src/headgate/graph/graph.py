@@ -32,9 +32,10 @@ from headgate.graph.recovery.writers import Writer
 from headgate.graph.schema.model import Schema
 from headgate.graph.storage import Location
 from headgate.graph.store import GraphStore, Patience
+from headgate.graph.upkeep.cleanup import GRACE, KEEP, OLDER_THAN, Cleaned, cleanup
 from headgate.graph.upkeep.indices import INDEXED_FROM, ensure_indices
 from headgate.graph.upkeep.optimize import Optimized, optimize
-from headgate.graph.write.base import Base
+from headgate.graph.write.base import Base, check_kept
 from headgate.graph.write.commit import Written, write
 from headgate.graph.write.create import create_graph
 from headgate.graph.write.mutate import Affected, apply
@@ -114,8 +115,14 @@ class Graph:
             found = commit_at_time(manifest, state, branch or MAIN, time)
         else:
             return Base.of(self._store, state, branch or MAIN)
+        head = state.find_head(found.branch)
+        if head is None or head.commit != found.id:
+            # Written down first, then looked at: so a cleanup sees the reader, or the reader the cleanup.
+            self._store.leases.take(found.id)
+            state = manifest.state()
+            check_kept(state, found)
         past = state_at(manifest, state, found)
-        return Base.at(self._store, past, found.branch, commit=found.id, order=found.order)
+        return Base.at(self._store, past, found.branch, commit=found.id, order=found.order).checked(state)
 
     def changes(self, old: str, new: str, *, types: Collection[str] | None = None) -> Changes:
         """What turns one commit into another: every row that differs, as it was and as it is."""
@@ -327,6 +334,8 @@ class Graph:
         applied = apply_schema(self._store, text, request=request, name=name, allow_data_loss=allow_data_loss)
         if applied.changed and (indexed := newly_indexed(applied.steps)):
             ensure_indices(self._store, branch, indexed)
+        if applied.let_go:
+            cleanup(self._store, keep=1, older_than=timedelta(0), grace=timedelta(0), tables=applied.let_go)
         return applied
 
     def ensure_indices(self, *, branch: str = MAIN) -> Written:
@@ -339,6 +348,19 @@ class Graph:
         """Compact tables, fold new rows into indices, compact the manifest; of one branch, or of all."""
         self._check_writable()
         return optimize(self._store, self.branches() if branch is None else [branch])
+
+    def cleanup(
+        self,
+        *,
+        keep: int = KEEP,
+        older_than: timedelta = OLDER_THAN,
+        grace: timedelta = GRACE,
+        dry_run: bool = False,
+    ) -> Cleaned:
+        """Remove what is older than the last commits of each branch and than a time; readers at work are waited for."""
+        if not dry_run:
+            self._check_writable()
+        return cleanup(self._store, keep=keep, older_than=older_than, grace=grace, dry_run=dry_run)
 
     def transaction(
         self,
@@ -367,7 +389,8 @@ class Graph:
     # -------- ending
 
     def close(self) -> None:
-        """Let go of what is held open, and say that nothing more is staged."""
+        """Let go of the commits this graph holds, and say that nothing more is staged."""
+        self._store.leases.release()
         self._store.staging.end(self._store.objects)
 
     def __enter__(self) -> Graph:

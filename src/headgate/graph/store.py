@@ -15,6 +15,7 @@ from headgate.graph.manifest.format import Formats
 from headgate.graph.recovery.sidecar import Sidecars
 from headgate.graph.recovery.staging import Staging
 from headgate.graph.storage import Location, SmallObjects, TableStore, open_objects
+from headgate.graph.upkeep.leases import Leases
 from headgate.ids import ULIDS, IdSource
 
 
@@ -26,6 +27,10 @@ class Patience:
     """How long a write goes on waiting for the branch before it gives up."""
     sidecar_age: timedelta = timedelta(seconds=60)
     """The age at which a sidecar of a writer that cannot be asked is taken for left behind."""
+    lease_age: timedelta = timedelta(hours=1)
+    """How long a process that cannot be asked holds the commit it reads."""
+    orphan_age: timedelta = timedelta(days=1)
+    """The age at which a table or fork that nothing names is taken for left behind."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +40,7 @@ class GraphStore:
     tables: TableStore
     objects: SmallObjects
     locks: Locks
+    leases: Leases
     clock: Clock = SYSTEM_CLOCK
     ids: IdSource = ULIDS
     patience: Patience = Patience()
@@ -64,15 +70,17 @@ class GraphStore:
         """The graph at a location, whatever branch; refuses formats it does not know."""
         manifest = Manifest.open(location, formats)
         manifest.formats.check(manifest.stored())
+        objects, chosen = open_objects(location), patience or Patience()
         return cls(
             location=location,
             manifest=manifest,
             tables=TableStore(location),
-            objects=open_objects(location),
+            objects=objects,
+            leases=Leases(objects, ids, clock, chosen.lease_age),
             locks=locks_of(location.uri),
             clock=clock,
             ids=ids,
-            patience=patience or Patience(),
+            patience=chosen,
         )
 
 

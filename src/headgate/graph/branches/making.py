@@ -19,7 +19,7 @@ from headgate.graph.manifest.table import MergeContended, MergeUnknown
 from headgate.graph.manifest.travel import commit_at, state_at
 from headgate.graph.recovery.heal import heal
 from headgate.graph.store import GraphStore
-from headgate.graph.write.base import Base
+from headgate.graph.write.base import Base, check_kept
 from headgate.lake.paths import check_name
 
 MAIN = "main"
@@ -99,7 +99,8 @@ def _check_readable(store: GraphStore, made: Branch) -> None:
     try:
         found = commit_at(store.manifest, state, made.head)
         past = state_at(store.manifest, state, found)
-        base = Base.at(store, past, found.branch, commit=found.id, order=found.order)
+        check_kept(state, found)
+        base = Base.at(store, past, found.branch, commit=found.id, order=found.order).checked(state)
         for name in base.tables:
             base.snapshot(name)
     except HeadgateError:

@@ -54,6 +54,8 @@ class AppliedSchema:
     steps: tuple[Step, ...] = ()
     repeated: bool = False
     """An earlier write with the same publish id made the commit."""
+    let_go: tuple[str, ...] = ()
+    """Tables whose earlier versions are not to be kept: what a hard drop was made on."""
 
 
 def plan_schema(
@@ -72,7 +74,8 @@ def apply_schema(
     """Bring a branch to the schema that a text declares, or raise with every reason why not."""
     change = _Change(store, text, request.branch, name=name, allow_data_loss=allow_data_loss)
     written: Written = write(store, request, change.prepare)
-    return AppliedSchema(written.commit, written.changed, change.steps, written.repeated)
+    let_go = change.let_go if written.changed and allow_data_loss else ()
+    return AppliedSchema(written.commit, written.changed, change.steps, written.repeated, let_go)
 
 
 class _Change:
@@ -85,6 +88,7 @@ class _Change:
         self._schema_order: int | None = None
         self._created: dict[int, tuple[TableRow, int]] = {}
         self.steps: tuple[Step, ...] = ()
+        self.let_go: tuple[str, ...] = ()
 
     def prepare(self, state: ManifestState) -> Prepared | None:
         base = Base.of(self._store, state, self._branch)
@@ -98,6 +102,8 @@ class _Change:
         planned.check()
         plan = planned.plan
         self.steps = plan.steps
+        dropped = [edit.old.name for edit in plan.edits if edit.dropped] + [table.name for table in plan.dropped]
+        self.let_go = tuple(base.table_key(name) for name in dropped)
         if plan.changes_nothing:
             return None
         changes = tuple(self._column_changes(base, plan))

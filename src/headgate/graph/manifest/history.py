@@ -65,11 +65,27 @@ class History:
 
     def rows(self, where: str) -> list[Row]:
         """The rows that a filter selects, each name once."""
-        try:
-            found = self._open().to_table(filter=where)
-        except Exception as error:
-            raise as_error(error, doing=f"read the history of {self._location}") from error
+        found = self._read(where, None)
         return list({row.object_id: self._formats.upgraded_row(row) for row in decode(found)}.values())
+
+    def prune(self, keep: Callable[[str], bool]) -> None:
+        """Write the rows that are kept as one fragment, each once, and let go of the rest; a lost race leaves it."""
+        try:
+            dataset = self._open()
+            last = {
+                str(name): place for place, name in enumerate(dataset.to_table(["object_id"])["object_id"].to_pylist())
+            }
+            places = sorted(place for name, place in last.items() if keep(name))
+            rows = dataset.to_table().take(pa.array(places, pa.int64()))
+            operation = LanceOperation.Update(
+                removed_fragment_ids=[fragment.fragment_id for fragment in dataset.get_fragments()],
+                new_fragments=write_fragments(rows, dataset, schema=_SCHEMA, mode="append") if rows.num_rows else [],
+            )
+            done = LanceDataset.commit(dataset, Transaction(dataset.version, operation), max_retries=0)
+            done.cleanup_old_versions(retain_versions=1)
+        except Exception as error:
+            if classify(error) is not LanceProblem.CONTENTION:
+                raise as_error(error, doing=f"prune the history of {self._location}") from error
 
     def find(self, object_id: str) -> Row | None:
         found = self.rows(f"object_id = {quoted(object_id)}")
@@ -78,6 +94,16 @@ class History:
     def find_commit(self, commit: str) -> Commit | None:
         found = self.find(f"commit:{commit}")
         return found if isinstance(found, Commit) else None
+
+    def _read(self, where: str | None, columns: list[str] | None) -> pa.Table:
+        for again in range(_TIMES):
+            try:
+                return self._open().to_table(filter=where, columns=columns)
+            except Exception as error:
+                # A version that is pruned while it is read: the newest is there.
+                if again == _TIMES - 1 or classify(error) not in (LanceProblem.LOST_FILE, LanceProblem.MISSING):
+                    raise as_error(error, doing=f"read the history of {self._location}") from error
+        raise AssertionError
 
     def _open(self) -> LanceDataset:
         return lance.dataset(self._location.child(NAME), storage_options=self._options)

@@ -279,16 +279,31 @@ class Audit(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Floor(Row):
-    """The oldest version of a table that cleanup promises to keep."""
+    """The oldest version of a table, or of one of its forks, that cleanup keeps as a rule."""
 
     KIND: ClassVar[str] = "floor"
     table: str
     version: int
+    fork: str = ""
     created_at: str = ""
 
     @property
     def object_id(self) -> str:
-        return f"floor:{self.table}"
+        return f"floor:{self.table}:{self.fork}" if self.fork else f"floor:{self.table}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept(Row):
+    """The commits that can still be read: of each branch those from an order on, and some that are older."""
+
+    KIND: ClassVar[str] = "kept"
+    orders: Mapping[str, int] = field(default_factory=dict)
+    commits: tuple[str, ...] = ()
+    created_at: str = ""
+
+    @property
+    def object_id(self) -> str:
+        return "kept"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +339,7 @@ KINDS: dict[str, type[Row]] = {
     kind.KIND: kind
     for kind in (
         *(Format, Head, Fork, SchemaRow, Ids, TableRow, Pin, Tombstone, Commit),
-        *(PublishRow, Audit, Floor, StagingFloor, Barrier),
+        *(PublishRow, Audit, Floor, Kept, StagingFloor, Barrier),
     )
 }
 
@@ -372,8 +387,9 @@ _NAMES = {cls: frozenset(item.name for item in fields(cls)) for cls in KINDS.val
 
 def _row(cls: type[Row], branch: str, order: int, body: dict[str, Any]) -> Row:
     known = {name: value for name, value in body.items() if name in _NAMES[cls]}
-    if isinstance(known.get("tables"), list):
-        known["tables"] = tuple(known["tables"])
+    for name in ("tables", "commits"):
+        if isinstance(known.get(name), list):
+            known[name] = tuple(known[name])
     return cls(branch=branch, order=order, **known)
 
 

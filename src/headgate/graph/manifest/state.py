@@ -16,6 +16,7 @@ from headgate.graph.manifest.rows import (
     Format,
     Head,
     Ids,
+    Kept,
     Pin,
     PublishRow,
     Row,
@@ -106,8 +107,8 @@ class ManifestState:
         found = self.rows.get(f"audit:{operation_id}")
         return found if isinstance(found, Audit) else None
 
-    def find_floor(self, table: str) -> Floor | None:
-        found = self.rows.get(f"floor:{table}")
+    def find_floor(self, table: str, fork: str = "") -> Floor | None:
+        found = self.rows.get(f"floor:{table}:{fork}" if fork else f"floor:{table}")
         return found if isinstance(found, Floor) else None
 
     @cached_property
@@ -115,6 +116,20 @@ class ManifestState:
         """Staging records below this one are revoked."""
         found = self.rows.get("staging")
         return found.below if isinstance(found, StagingFloor) else ""
+
+    @cached_property
+    def exceptions(self) -> frozenset[str]:
+        """The commits that can be read although they are older than what is kept as a rule."""
+        return frozenset(self.kept.commits)
+
+    @cached_property
+    def kept(self) -> Kept:
+        found = self.rows.get("kept")
+        return found if isinstance(found, Kept) else Kept()
+
+    def is_kept(self, commit: Commit) -> bool:
+        """Whether no cleanup has let go of a commit."""
+        return commit.order >= self.kept.orders.get(commit.branch, 0) or commit.id in self.exceptions
 
     def table(self, table: str) -> TableRow:
         found = self.rows.get(f"table:{table}")

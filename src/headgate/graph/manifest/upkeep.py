@@ -23,9 +23,15 @@ VERSIONS_KEPT = 48
 """How far apart barriers are. Versions below the last but one are dropped."""
 
 
-def keep_compact(manifest: Manifest, state: ManifestState, *, fully: bool = False) -> None:
-    """Fold, move and drop what is due; usually nothing is. Fully: whatever can be."""
-    if manifest.fragments <= (1 if fully else FRAGMENTS):
+def drop_old_versions(manifest: Manifest) -> None:
+    """Drop every version of the manifest's own table but the newest few: below a barrier that is raised for it."""
+    for _ in range(2):
+        keep_compact(manifest, manifest.state(), fully=True, barrier=True)
+
+
+def keep_compact(manifest: Manifest, state: ManifestState, *, fully: bool = False, barrier: bool = False) -> None:
+    """Fold, move and drop what is due; usually nothing is. Fully: whatever can be, with a barrier on request."""
+    if manifest.fragments <= (1 if fully else FRAGMENTS) and not barrier:
         return
     stored = manifest.last_stored()
     if stored is None or stored.version != state.version:
@@ -40,7 +46,7 @@ def keep_compact(manifest: Manifest, state: ManifestState, *, fully: bool = Fals
     if movable:
         manifest.history.add(movable, keep=lambda row: not _is_forgotten(row, forget))
     kept = replace(state, rows=state_rows).without(row.object_id for row in movable)
-    due = _barrier_due(kept)
+    due = _barrier_due(kept, now=barrier)
     if due is not None:
         kept = kept.with_rows([due], version=kept.version)
     if not manifest.replace_all(state, kept.rows.values()) or due is None:
@@ -48,7 +54,7 @@ def keep_compact(manifest: Manifest, state: ManifestState, *, fully: bool = Fals
     # The barrier that is recorded must be the very next version: it is looked at again before it is relied on.
     replaced = manifest.last_stored()
     if replaced is not None and manifest.raise_barrier(replaced):
-        _drop_below(manifest, due)
+        _drop_below(manifest, due, everything=barrier)
 
 
 def _forget_before(manifest: Manifest, state: ManifestState) -> str:
@@ -61,20 +67,20 @@ def _is_forgotten(row: Row, before: str) -> bool:
     return isinstance(row, PublishRow) and row.created_at < before
 
 
-def _barrier_due(state: ManifestState) -> Barrier | None:
+def _barrier_due(state: ManifestState, *, now: bool) -> Barrier | None:
     last = state.barrier
-    if last is not None and state.version - last.version < VERSIONS_KEPT:
+    if last is not None and not now and state.version - last.version < VERSIONS_KEPT:
         return None
     previous = last.version if last else 0
     return Barrier(version=state.version + 2, previous=previous)
 
 
-def _drop_below(manifest: Manifest, barrier: Barrier) -> None:
+def _drop_below(manifest: Manifest, barrier: Barrier, *, everything: bool) -> None:
     """Drop what lies below the previous barrier, if it is one.
 
     A writer that was stopped for long checks its conflicts against the versions that are left. Above a barrier all
     of them are, and the barrier itself refuses whatever is older.
     """
     if barrier.previous and manifest.is_barrier(barrier.previous):
-        oldest = max(1, barrier.previous - 4 * VERSIONS_KEPT)
+        oldest = 1 if everything else max(1, barrier.previous - 4 * VERSIONS_KEPT)
         manifest.drop_versions(range(oldest, barrier.previous))

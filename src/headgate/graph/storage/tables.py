@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -19,6 +21,7 @@ from lance import LanceDataset, LanceOperation
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
+from headgate.errors import HeadgateError
 from headgate.graph.storage.changes import Mark, Part, Staged
 from headgate.graph.storage.columns import ColumnChanges, stage_columns
 from headgate.graph.storage.compact import stage_compaction
@@ -27,6 +30,7 @@ from headgate.graph.storage.indices import WantedIndex, stage_indices
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import open_objects
+from headgate.graph.storage.removal import drop_folder, drop_fork, drop_versions, stored_forks, stored_versions
 from headgate.graph.storage.snapshots import TableSnapshot, staged_on
 
 _OPEN_SNAPSHOTS = 256
@@ -206,6 +210,34 @@ class TableStore:
             for file in fragment.files:
                 self._objects.delete(f"{folder(at.path, at.fork)}/data/{file.path}")
 
+    # -------- removing
+
+    def versions(self, path: str, fork: str = "") -> list[int]:
+        """The stored versions of a table or of a fork, oldest first; none if there is no such fork."""
+        with self._told(f"list the versions of table {path}"):
+            found = self._find(path, fork)
+            return [] if found is None else sorted(stored_versions(found))
+
+    def drop_versions(self, path: str, fork: str, versions: Collection[int]) -> int:
+        """Remove versions that nothing shows, with what only they hold; how many bytes that was."""
+        with self._lock:
+            for version in versions:
+                self._open.pop((path, fork, version), None)
+        with self._told(f"remove versions of table {path}"):
+            return drop_versions(self._dataset(path, None, fork), versions)
+
+    def forks(self, path: str) -> dict[str, datetime]:
+        """The forks of a table, and when each was made."""
+        with self._told(f"list the forks of table {path}"):
+            return stored_forks(self._dataset(path, None, ""))
+
+    def drop_fork(self, path: str, fork: str) -> None:
+        with self._told(f"remove a fork of table {path}"):
+            drop_fork(self._dataset(path, None, ""), fork)
+
+    def drop_table(self, path: str) -> None:
+        drop_folder(self._objects, path)
+
     # -------- committing
 
     def commit(self, at: TableSnapshot, staged: Staged) -> int:
@@ -251,6 +283,23 @@ class TableStore:
         return version
 
     # -------- inside
+
+    def _find(self, path: str, fork: str) -> LanceDataset | None:
+        try:
+            return self._dataset(path, None, fork)
+        except Exception as error:
+            if classify(error) in (LanceProblem.MISSING, LanceProblem.LOST_FILE):
+                return None
+            raise
+
+    @contextmanager
+    def _told(self, doing: str) -> Iterator[None]:
+        try:
+            yield
+        except HeadgateError:
+            raise
+        except Exception as error:
+            raise as_error(error, doing=doing) from error
 
     def _forget_now_and_then(self) -> None:
         """Start with an empty cache after many commits, so that what is kept of old versions is bounded."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from headgate.errors import NotFound
 from headgate.graph.manifest.publisher import TableAt
-from headgate.graph.manifest.rows import Fork, Head, Pin, TableRow
+from headgate.graph.manifest.rows import Commit, Fork, Head, Pin, TableRow
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.read.source import TableVersion
 from headgate.graph.schema.model import Schema, TableType
@@ -19,6 +19,23 @@ from headgate.graph.write.prepared import TableChange
 
 if TYPE_CHECKING:
     from lance import LanceDataset
+
+
+def check_kept(state: ManifestState, commit: Commit) -> None:
+    """Raise if a cleanup has let go of a commit; by a state that was read after the commit was leased."""
+    if not state.is_kept(commit):
+        raise cleaned_up(commit.id)
+
+
+def cleaned_up(commit: str, name: str = "") -> NotFound:
+    what = f"what {name} was at commit {commit}" if name else f"what the graph was at commit {commit}"
+    return NotFound(
+        message=f"{what} is older than what cleanup keeps",
+        kind="commit",
+        name=commit,
+        hint="read a newer commit; headgate log lists them",
+    )
+
 
 _parse = lru_cache(maxsize=32)(schema_from_json)
 
@@ -37,6 +54,8 @@ class Base:
     """By the name of the type."""
     made: Head | Fork = field(repr=False)
     """The branch itself, which an earlier or later one of the same name is not."""
+    gone: frozenset[str] = frozenset()
+    """Types whose tables a cleanup may have removed at this commit."""
 
     @classmethod
     def of(cls, store: GraphStore, state: ManifestState, branch: str) -> Base:
@@ -63,6 +82,20 @@ class Base:
     def incarnation(self) -> str:
         return self.made.incarnation
 
+    def checked(self, state: ManifestState) -> Base:
+        """The same commit, by the floors of a state that was read after this commit was leased."""
+        if self.commit in state.exceptions:
+            return self
+        made_on = state.incarnation(self.branch, self.order)
+        alive = isinstance(made_on, Head) and not made_on.closed
+        gone = set()
+        for name, (row, pin) in self.tables.items():
+            floor = state.find_floor(row.table, pin.fork)
+            inherited = alive and pin.branch != self.branch
+            if floor is not None and pin.version < floor.version and not inherited:
+                gone.add(name)
+        return replace(self, gone=frozenset(gone)) if gone else self
+
     def type(self, name: str) -> TableType:
         found = self.schema.find(name)
         if found is None:
@@ -73,6 +106,8 @@ class Base:
     def snapshot(self, name: str) -> TableSnapshot:
         """A type's table at its pinned version."""
         self.type(name)
+        if name in self.gone:
+            raise cleaned_up(self.commit, name)
         row, pin = self.tables[name]
         return self.store.tables.open(row.path, pin.version, pin.fork)
 
