@@ -20,6 +20,11 @@ ALLOWED = {
     ("graph/manifest/table.py", "merge_insert"): "the one compare-and-swap: only the inline form is one",
     ("graph/manifest/table.py", "cleanup_old_versions"): "below a barrier of the manifest's own table",
     ("graph/storage/forks.py", "create_branch"): "a fork that nothing shows before its pin is published",
+    ("graph/storage/removal.py", "cleanup_old_versions"): "exactly the versions that cleanup names",
+    (
+        "graph/manifest/history.py",
+        "cleanup_old_versions",
+    ): "the history's own table, whose rows stand in its newest version",
     ("graph/storage/scratch.py", "shallow_clone"): "a scratch table of one transaction, in a folder of its own",
 }
 WRITES = {
