@@ -27,17 +27,23 @@ class RunningTask(Protocol):
     def input(self) -> Any: ...
 
 
+def refuse_running(running: Iterable[RunningTask], store: str, branch: str) -> None:
+    """Raise while an attempt on a branch of a repository or a graph runs."""
+    for task in running:
+        for key, name in (("workspace", "repository"), ("graph", "graph")):
+            block = task.input.get(key) or {}
+            if (block.get(name), block.get("branch")) == (store, branch):
+                raise Fenced(
+                    message=f"workflow {task.workflow} (task {task.name}) works on {store}@{branch}",
+                    hint="wait until it is over, or end it",
+                )
+
+
 def plan_rewind(
     lake: Lake, *, repository: str, branch: str, to: str, running: Iterable[RunningTask]
 ) -> tuple[Ref, Ref]:
     """The head as it is, and the ref it is to go back to. Refused while an attempt on the branch runs."""
-    for task in running:
-        block = task.input.get("workspace", {})
-        if (block.get("repository"), block.get("branch")) == (repository, branch):
-            raise Fenced(
-                message=f"workflow {task.workflow} (task {task.name}) works on {repository}@{branch}",
-                hint="wait until it is over, or end it",
-            )
+    refuse_running(running, repository, branch)
     head = lake.head(repository, branch).ref
     target = lake.resolve(repository, to)
     if target == head:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
 
 from headgate.cli import console
-from headgate.cli.stores import named, open_store
-from headgate.errors import InvalidInput, NotFound
+from headgate.cli.stores import ShownMerge, named, open_store, refuse_running
+from headgate.errors import InvalidInput, MergeConflict, NotFound, response_to
 from headgate.settings import StoreAddress
 
 app = typer.Typer()
@@ -75,6 +76,7 @@ def delete_branch(store: OneBranch, yes: console.YesFlag = False, dry_run: conso
         if dry_run:
             console.note(f"would delete {old}, which is at {found[0].ref}")
             return
+        refuse_running(name, old)
         console.confirm(f"Delete the branch {old} of {name}, at {found[0].ref}?", yes=yes)
         opened.delete_branch(old)
     console.note(f"deleted {old}, which was at {found[0].ref}")
@@ -88,14 +90,46 @@ def merge_branch(
     squash: Annotated[
         bool, typer.Option("--squash", help="One commit with one parent, which forgets where it came from.")
     ] = False,
+    resolve: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--resolve",
+            metavar="[TYPE=]SIDE",
+            help="On a graph: ours or theirs where both cannot be, for all types or for one. May be repeated.",
+        ),
+    ] = None,
     dry_run: console.DryRunFlag = False,
+    json: console.JsonFlag = False,
 ) -> None:
     """Merge one branch into another, if nobody moves it meanwhile."""
     name, branch_name = _branch_of(source)
+    choices = _choices(resolve or [])
     with open_store(name, change=not dry_run) as opened:
-        theirs, ours = opened.resolve(branch_name), opened.resolve(into)
         if dry_run:
-            console.note(f"would merge {branch_name} at {theirs} into {into} at {ours}")
+            planned = opened.plan_merge(branch_name, into, resolve=choices)
+            lines = list(_plan_lines(planned, branch_name, into))
+            console.show_either(planned, as_json_text=json, draw=lambda: "\n".join(lines))
+            if planned.conflicts:
+                raise typer.Exit(response_to(MergeConflict).exit_code)
             return
-        ref = opened.merge(branch_name, into, message=message or f"Merge {branch_name} into {into}", squash=squash)
-    console.say(ref)
+        done = opened.merge(
+            branch_name, into, message=message or f"Merge {branch_name} into {into}", squash=squash, resolve=choices
+        )
+    console.show_either(done, as_json_text=json, draw=lambda: done.ref)
+
+
+def _choices(given: list[str]) -> dict[str, str]:
+    """`ours`, or `Person=theirs`."""
+    found = {}
+    for text in given:
+        type_name, _, side = text.rpartition("=")
+        if side not in ("ours", "theirs"):
+            raise InvalidInput(message=f"--resolve {text} names no side", hint="write ours, theirs or TYPE=ours")
+        found[type_name or "*"] = side
+    return found
+
+
+def _plan_lines(planned: ShownMerge, source: str, into: str) -> Iterator[str]:
+    yield f"would merge {source} at {planned.source} into {into} at {planned.ref}: {planned.outcome.replace('_', ' ')}"
+    yield from (f"  {change.what}  {change.detail}" for change in planned.changes)
+    yield from (f"  {conflict}" for conflict in planned.conflicts)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from headgate.cli import console, graph_schema, graph_write
+from headgate.cli import console, graph_changes, graph_schema, graph_write
 from headgate.cli.graph_input import StoreArgument, open_graph, parameters, query_text
 from headgate.errors import InvalidInput
 
@@ -50,6 +50,7 @@ query = typer.Typer(help="Run a query, or check query files.", cls=_RunUnlessNam
 graph.add_typer(schema, name="schema")
 graph.add_typer(query, name="query")
 graph_write.add_to(graph)
+graph.command("changes")(graph_changes.changes)
 graph_schema.add_to(schema)
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from headgate.cli.stores import ShownBranch, ShownChange, ShownCommit
+from headgate.cli.stores import ShownBranch, ShownChange, ShownCommit, ShownMerge
 from headgate.errors import NotFound, Unsupported
 from headgate.publication import Ref
 
 if TYPE_CHECKING:
     from headgate.graph import Graph
+    from headgate.graph.changes.between import TableCounts
+    from headgate.graph.merge import Merged
 
 _SHORTEST = 4
 """The least that may be written of a ref."""
@@ -43,11 +45,18 @@ class GraphVersions:
         self._graph.delete_branch(name)
         return True
 
-    def merge(self, source: str, into: str, *, message: str, squash: bool) -> Ref:
-        raise _no_branches()
+    def merge(
+        self, source: str, into: str, *, message: str, squash: bool, resolve: Mapping[str, str] | None = None
+    ) -> ShownMerge:
+        if squash:
+            raise Unsupported(message="a merge of a graph has two parents", hint="leave --squash out")
+        return _shown(self._graph.merge(source, into, message=message, resolve=resolve))
+
+    def plan_merge(self, source: str, into: str, *, resolve: Mapping[str, str] | None = None) -> ShownMerge:
+        return _shown(self._graph.plan_merge(source, into, resolve=resolve))
 
     def log(self, ref: Ref, *, first_parent: bool) -> Iterator[ShownCommit]:
-        for commit in self._graph.ancestors(ref):
+        for commit in self._graph.history(ref, first_parent=first_parent):
             yield ShownCommit(
                 ref=commit.id,
                 parents=tuple(parent for parent in (commit.parent, commit.merged_parent) if parent),
@@ -58,21 +67,31 @@ class GraphVersions:
             )
 
     def diff(self, old: Ref, new: Ref, *, prefix: str = "") -> Iterator[ShownChange]:
+        counts = self._graph.changes(old, new).counts()
         before, after = self._graph.base(commit=old), self._graph.base(commit=new)
         for name in sorted({*before.tables, *after.tables}):
             if not name.startswith(prefix):
                 continue
-            was, now = before.tables.get(name), after.tables.get(name)
-            if was is None or now is None:
-                yield ShownChange(kind="added" if was is None else "removed", what=name)
-            elif (was[1].version, was[1].fork) != (now[1].version, now[1].fork):
-                yield ShownChange(kind="changed", what=name, detail=_told(was[1].rows, now[1].rows))
+            if name not in before.tables or name not in after.tables:
+                yield ShownChange(kind="added" if name in after.tables else "removed", what=name)
+            elif name in counts:
+                yield ShownChange(kind="changed", what=name, detail=_told(counts[name], after.rows[name]))
 
 
-def _told(before: int, after: int) -> str:
-    moved = f" ({after - before:+,})" if after != before else ""
-    return f"{after:,} rows{moved}"
+def _told(counts: TableCounts, rows: int) -> str:
+    signs = (("+", counts.added), ("~", counts.changed), ("-", counts.removed))
+    return f"{rows:,} rows ({' '.join(f'{sign}{count:,}' for sign, count in signs if count)})"
 
 
-def _no_branches() -> Unsupported:
-    return Unsupported(message="branches of a graph are not made here yet", hint="write to main")
+def _shown(merged: Merged) -> ShownMerge:
+    changes = tuple(
+        ShownChange(kind="changed", what=name, detail=f"+{counts.added} ~{counts.changed} -{counts.removed} rows")
+        for name, counts in merged.tables.items()
+    )
+    return ShownMerge(
+        ref=merged.commit,
+        source=merged.source,
+        outcome=str(merged.outcome),
+        changes=changes,
+        conflicts=merged.conflicts,
+    )

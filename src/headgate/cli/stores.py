@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from headgate.cli import invocation
 from headgate.errors import Unsupported
@@ -48,6 +48,18 @@ class ShownBranch:
     ref: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShownMerge:
+    """What a merge did, or would do."""
+
+    ref: str
+    """The commit that was made, or the head it would be made on."""
+    source: str
+    outcome: str = "merged"
+    changes: tuple[ShownChange, ...] = ()
+    conflicts: tuple[Any, ...] = ()
+
+
 class VersionedStore(Protocol):
     """What the commands that work on every store need of one."""
 
@@ -61,7 +73,13 @@ class VersionedStore(Protocol):
 
     def delete_branch(self, name: str) -> bool: ...
 
-    def merge(self, source: str, into: str, *, message: str, squash: bool) -> Ref: ...
+    def merge(
+        self, source: str, into: str, *, message: str, squash: bool, resolve: Mapping[str, str] | None = None
+    ) -> ShownMerge: ...
+
+    def plan_merge(self, source: str, into: str, *, resolve: Mapping[str, str] | None = None) -> ShownMerge:
+        """What a merge would do, with nothing done."""
+        ...
 
     def log(self, ref: Ref, *, first_parent: bool) -> Iterator[ShownCommit]: ...
 
@@ -87,9 +105,18 @@ class LakeStore:
     def delete_branch(self, name: str) -> bool:
         return self._lake.delete_branch(self._repository, name)
 
-    def merge(self, source: str, into: str, *, message: str, squash: bool) -> Ref:
+    def merge(
+        self, source: str, into: str, *, message: str, squash: bool, resolve: Mapping[str, str] | None = None
+    ) -> ShownMerge:
+        planned = self.plan_merge(source, into, resolve=resolve)
         expected = self._lake.head(self._repository, into).ref
-        return self._lake.merge(self._repository, source, into, expected_head=expected, message=message, squash=squash)
+        ref = self._lake.merge(self._repository, source, into, expected_head=expected, message=message, squash=squash)
+        return replace(planned, ref=ref)
+
+    def plan_merge(self, source: str, into: str, *, resolve: Mapping[str, str] | None = None) -> ShownMerge:
+        if resolve:
+            raise Unsupported(message="a lake has no types to resolve conflicts by", hint="leave --resolve out")
+        return ShownMerge(ref=self.resolve(into), source=self.resolve(source))
 
     def log(self, ref: Ref, *, first_parent: bool) -> Iterator[ShownCommit]:
         for commit in self._lake.log(self._repository, ref, first_parent=first_parent):
@@ -133,7 +160,7 @@ def open_store(name: str, *, change: bool = False) -> Iterator[VersionedStore]:
     A graph that is opened for a change first settles what dead writers left.
     """
     settings = invocation.current().settings
-    kind = "graph" if name not in settings.stores and "/" in name else settings.store(name).kind
+    kind = "graph" if is_graph(name) else settings.store(name).kind
     opener = _OPENERS.get(kind)
     if opener is None:
         raise Unsupported(message=f"the store {name!r} is a {kind}, which this command does not do", hint="name a lake")
@@ -151,6 +178,25 @@ def open_repository(name: str, *, settings: Settings | None = None) -> Iterator[
         yield lake, repository
     finally:
         lake.close()
+
+
+def refuse_running(name: str, branch: str) -> None:
+    """Raise while an attempt on a branch of a store of the settings runs."""
+    from headgate.attempts.rewind import refuse_running as refuse
+    from headgate.orchestrators.machine import Machine
+
+    settings = invocation.current().settings
+    if name not in settings.stores:
+        return  # only stores that have a name are handed to tasks
+    with Machine(settings) as machine:
+        kind = settings.store(name).kind
+        refuse(machine.running_tasks(), machine.lakes.store(name).repository if kind == "lake" else name, branch)
+
+
+def is_graph(name: str) -> bool:
+    """Whether a graph is meant: by its name in the settings, or by its address."""
+    settings = invocation.current().settings
+    return "/" in name if name not in settings.stores else settings.store(name).kind == "graph"
 
 
 def address(text: str) -> StoreAddress:

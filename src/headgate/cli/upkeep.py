@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from headgate.cli import console, invocation
+from headgate.cli.stores import is_graph
 
 app = typer.Typer()
 
@@ -39,7 +40,10 @@ def rewind(
     dry_run: console.DryRunFlag = False,
     yes: console.YesFlag = False,
 ) -> None:
-    """Move a branch's head back to an earlier ref."""
+    """Move a branch's head back to an earlier ref.
+
+    On a graph what was shown then is shown again by a new commit, and nothing of the history is lost.
+    """
     from headgate.attempts.rewind import plan_rewind
     from headgate.attempts.rewind import rewind as move_back
     from headgate.clock import SYSTEM_CLOCK
@@ -51,6 +55,9 @@ def rewind(
     parsed = StoreAddress.parse(address)
     if parsed.at is None:
         raise InvalidInput(message=f"{address!r} names no branch", hint="write STORE@BRANCH, such as songs@main")
+    if is_graph(parsed.store):
+        _rewind_graph(parsed.store, parsed.at, to, why, dry_run=dry_run, yes=yes)
+        return
     with Machine(invocation.current().settings) as machine:
         store = machine.lakes.store(parsed.store)
         head, target = plan_rewind(
@@ -76,3 +83,24 @@ def rewind(
             ids=ULIDS,
         )
         console.say(f"moved {address} from {record.from_ref} to {record.to_ref}, by {record.who}: {record.why}")
+
+
+def _rewind_graph(store: str, branch: str, to: str, why: str, *, dry_run: bool, yes: bool) -> None:
+    import getpass
+
+    from headgate.cli.graph_input import open_graph
+    from headgate.cli.graph_store import GraphVersions
+    from headgate.cli.stores import refuse_running
+
+    with open_graph(store, mode="ro" if dry_run else "rw") as graph:
+        head = graph.head(branch).id
+        target = GraphVersions(graph).resolve(to)
+        graph.plan_rewind(target, branch=branch)
+        if dry_run:
+            console.say(f"would bring {store}@{branch} from {head} back to {target}")
+            return
+        refuse_running(store, branch)
+        console.confirm(f"Bring {store}@{branch} from {head} back to {target}?", yes=yes)
+        who = getpass.getuser()
+        done = graph.rewind(target, branch=branch, actor=who, message=f"Rewind to {target}: {why}", if_commit=head)
+        console.say(f"brought {store}@{branch} from {head} back to {target} with {done.commit}, by {who}: {why}")

@@ -14,7 +14,7 @@ from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.errors import InvalidInput, Unsupported
 from headgate.graph.branches import Branch, create_branch, delete_branch, list_branches
 from headgate.graph.branches.making import MAIN
-from headgate.graph.changes import Changes, changes_between
+from headgate.graph.changes import Changes, FeedEntry, changes_between, feed
 from headgate.graph.evolve.apply import AppliedSchema, PlannedSchema, apply_schema, newly_indexed, plan_schema
 from headgate.graph.load.load import Loaded, load
 from headgate.graph.load.load import check as check_rows
@@ -25,6 +25,7 @@ from headgate.graph.manifest.rows import Commit
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import ancestors, commit_at, commit_at_time, history_of, state_at
 from headgate.graph.merge import Merged, MergeRequest, merge_branch, plan_merge
+from headgate.graph.merge.bases import Commits
 from headgate.graph.read.result import QueryResult
 from headgate.graph.read.snapshot import Snapshot
 from headgate.graph.recovery.heal import heal
@@ -42,7 +43,7 @@ from headgate.graph.write.mutate import Affected, apply
 from headgate.graph.write.pending import Pending
 from headgate.graph.write.prepare import check_pending, prepare_pending
 from headgate.graph.write.prepared import Prepared, WriteRequest
-from headgate.graph.write.rewind import rewind_branch
+from headgate.graph.write.rewind import plan_rewind, rewind_branch
 from headgate.graph.write.statements import mutation
 from headgate.graph.write.transaction import Transaction
 from headgate.ids import ULIDS, IdSource
@@ -128,6 +129,24 @@ class Graph:
         """What turns one commit into another: every row that differs, as it was and as it is."""
         return changes_between(self.base(commit=old), self.base(commit=new), types)
 
+    def feed(
+        self, branch: str = MAIN, *, after: str | None = None, types: Collection[str] | None = None
+    ) -> Iterator[FeedEntry]:
+        """The changes of a branch commit by commit, after a cursor or from its first commit on.
+
+        Each entry has the cursor to go on from. A cursor on a commit that was replaced first yields the reverse of
+        it, marked `reverses`.
+        """
+        for name in types or ():
+            self.base(branch=branch).type(name)
+        return feed(self._store, self._store.manifest.state(), branch, after=after, types=types)
+
+    def history(self, ref: str, *, first_parent: bool = False) -> Iterator[Commit]:
+        """A commit and its ancestors, merged ones included, each after all its children."""
+        state = self._store.manifest.state()
+        commit_at(self._store.manifest, state, ref)
+        return Commits(self._store.manifest, state).newest_first(ref, first_parent=first_parent)
+
     def snapshot(
         self, *, branch: str | None = None, commit: str | None = None, time: datetime | None = None
     ) -> Snapshot:
@@ -197,6 +216,10 @@ class Graph:
     def plan_merge(self, source: str, into: str = MAIN, *, resolve: Mapping[str, str] | str | None = None) -> Merged:
         """What a merge would do to the present head, with its conflicts and nothing written."""
         return plan_merge(self._store, MergeRequest(source=source, into=into, resolve=resolve))
+
+    def plan_rewind(self, to: str, *, branch: str = MAIN) -> bool:
+        """Whether a rewind would change what is shown; raises what `rewind` would raise, with nothing written."""
+        return plan_rewind(self._store, self._store.manifest.state(), branch, to) is not None
 
     def rewind(
         self, to: str, *, branch: str = MAIN, actor: str = "", message: str = "", if_commit: str = ""

@@ -149,3 +149,68 @@ def test_a_branch_of_a_graph_is_made_written_and_deleted(music: str, headgate: R
     assert headgate("branch", "delete", f"{music}@nobody", "--yes").code == 4
     assert headgate("branch", "delete", f"{music}@side", "--yes").code == 0
     assert [branch["name"] for branch in json.loads(headgate("branch", "list", music, "--json").out)] == ["main"]
+
+
+@pytest.fixture
+def diverged(music: str, headgate: Run) -> str:
+    """main and side have changed ann's age in different ways; side has also added cy."""
+    assert headgate("branch", "create", f"{music}@side").code == 0
+    for branch, age in (("main", "32"), ("side", "33")):
+        change = 'query u($age: I32) { update Person set { age: $age } where name = "ann" }'
+        assert headgate("graph", "mutate", music, "-e", change, "-p", f"age={age}", "--branch", branch).code == 0
+    assert headgate("graph", "mutate", music, "-e", ADD, "-p", "name=cy", "--branch", "side").code == 0
+    return music
+
+
+def test_a_merge_with_conflicts_lists_them_and_takes_a_side(diverged: str, headgate: Run) -> None:
+    told = headgate("branch", "merge", f"{diverged}@side", "--dry-run")
+    assert told.code == 6
+    assert "divergent_update: Person ann was changed on both sides in age (age was 31, ours 32, theirs 33)" in told.out
+    refused = headgate("branch", "merge", f"{diverged}@side")
+    assert refused.code == 6
+    assert "Person ann was changed on both sides" in refused.err
+    assert headgate("branch", "merge", f"{diverged}@side", "--resolve", "nobody").code == 4
+    planned = headgate("branch", "merge", f"{diverged}@side", "--resolve", "Person=theirs", "--dry-run", "--json")
+    assert planned.code == 0, planned.err
+    assert json.loads(planned.out)["outcome"] == "merged"
+    merged = headgate("branch", "merge", f"{diverged}@side", "--resolve", "Person=theirs", "-m", "both")
+    assert merged.code == 0, merged.err
+    assert people(headgate, diverged) == ["ann", "bob", "cy"]
+    log = headgate("log", diverged).out
+    assert "both" in log
+    assert "|\\" in log
+    shown = headgate("show", f"{diverged}@main").out
+    assert shown.count("parent ") == 2
+    assert "Person  3 rows (+1 ~1)" in shown
+    assert headgate("branch", "merge", f"{diverged}@side", "--squash").code == 4
+    assert headgate("branch", "merge", f"{diverged}@main", "main").code == 4
+
+
+def test_changes_between_refs_and_after_a_cursor(diverged: str, headgate: Run) -> None:
+    lines = headgate("graph", "changes", diverged, "--from", "main", "--to", "side", "--json").out.splitlines()
+    found = {(line["kind"], line["id"]): line for line in map(json.loads, lines)}
+    assert set(found) == {("changed", "ann"), ("added", "cy")}
+    assert (found["changed", "ann"]["before"]["age"], found["changed", "ann"]["after"]["age"]) == (32, 33)
+    told = headgate("graph", "changes", diverged, "--from", "main", "--to", "side").out
+    assert "~ Person ann  age 32 -> 33" in told
+    every = headgate("graph", "changes", diverged, "--branch", "side", "--json").out.splitlines()
+    cursor = json.loads(every[-1])["cursor"]
+    assert len(every) == 5 + 1 + 1 + 1
+    later = headgate("graph", "changes", diverged, "--branch", "side", "--after", cursor, "--json").out.splitlines()
+    assert [json.loads(line) for line in later] == [{"cursor": cursor}]
+    first = headgate("graph", "changes", diverged, "--branch", "side", "-n", "1", "--json").out.splitlines()
+    assert len(first) == 5 + 1
+    assert headgate("graph", "changes", diverged, "--from", "nowhere").code == 4
+    assert headgate("graph", "changes", diverged, "--type", "Nobody").code == 4
+
+
+def test_a_graph_is_brought_back(diverged: str, headgate: Run) -> None:
+    start = json.loads(headgate("log", diverged, "--json").out)[1]["ref"]
+    dry = headgate("rewind", f"{diverged}@main", "--to", start, "--why", "too soon", "--dry-run")
+    assert f"would bring {diverged}@main" in dry.out
+    done = headgate("rewind", f"{diverged}@main", "--to", start[:20], "--why", "too soon", "--yes")
+    assert done.code == 0, done.err
+    log = json.loads(headgate("log", diverged, "--json").out)
+    assert "too soon" in log[0]["message"]
+    assert len(log) == 4
+    assert headgate("diff", f"{diverged}@{start}", f"{diverged}@main").out.strip() == "no differences"

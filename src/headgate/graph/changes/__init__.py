@@ -3,5 +3,6 @@ that differ, `between` is the changes of two commits for people and programs, `f
 """
 
 from headgate.graph.changes.between import Changes, RowChange, changes_between
+from headgate.graph.changes.feed import FeedEntry, feed
 
-__all__ = ["Changes", "RowChange", "changes_between"]
+__all__ = ["Changes", "FeedEntry", "RowChange", "changes_between", "feed"]

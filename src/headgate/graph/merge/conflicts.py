@@ -45,7 +45,16 @@ class RowConflict:
     theirs: Mapping[str, Any] | None = None
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.message}"
+        held = [
+            f"{name} was {self._value('base', name)}, ours {self._value('ours', name)}, "
+            f"theirs {self._value('theirs', name)}"
+            for name in self.columns
+        ]
+        return f"{self.kind}: {self.message}" + (f" ({'; '.join(held)})" if held else "")
+
+    def _value(self, side: str, column: str) -> str:
+        row: Mapping[str, Any] | None = getattr(self, side)
+        return "nothing" if row is None or row[column] is None else repr(row[column])
 
 
 class Choices:
