@@ -1,9 +1,16 @@
-"""Where a run reads and publishes: each STORE@BRANCH a person names, resolved once, as a task's input names it."""
+"""What a person says about a run: its options, its input as JSON, and where it reads and publishes.
+
+Each STORE@BRANCH is resolved once, as a task's input names it.
+"""
 
 from __future__ import annotations
 
+import json as jsons
+import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, redirect_stdout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from headgate.errors import InvalidInput
 
@@ -12,6 +19,16 @@ if TYPE_CHECKING:
     from headgate.tasks.declaration import TaskDeclaration
 
 Block = dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How a run was asked for."""
+
+    on: tuple[str, ...] = ()
+    jobs: int = 0
+    dry_run: bool = False
+    json: bool = False
 
 
 def store_blocks(machine: Machine, on: Sequence[str], *, builds_on: Sequence[str]) -> dict[str, Block]:
@@ -45,3 +62,19 @@ def check_stores(declarations: Sequence[TaskDeclaration], blocks: dict[str, Bloc
         raise InvalidInput(message=f"these tasks need {what}", hint="add --on STORE@BRANCH for each store")
     if spare := sorted(set(blocks) - needed):
         raise InvalidInput(message=f"no task of these has a {spare[0]}", hint="leave --on out for that store")
+
+
+def json_object(text: str, option: str) -> dict[str, Any]:
+    hint = """write it like '{"limit": 3}'"""
+    try:
+        given = jsons.loads(text)
+    except ValueError as error:
+        raise InvalidInput(message=f"{option} is no JSON: {error}", hint=hint) from error
+    if not isinstance(given, dict):
+        raise InvalidInput(message=f"{option} is no JSON object", hint=hint)
+    return given
+
+
+def prints_are_notes() -> AbstractContextManager[object]:
+    """What a body prints is about the work, and goes to stderr: stdout holds the result alone."""
+    return redirect_stdout(sys.stderr)

@@ -110,7 +110,7 @@ def worker(
     supervisor = Supervisor(
         here.settings, modules, executors=executors, domain=domain, debug=here.debug, say=console.note
     )
-    with _signals_stop(supervisor):
+    with signals_stop(supervisor):
         code = supervisor.run()
     raise typer.Exit(code)
 
@@ -128,7 +128,7 @@ def _print_grace(modules: list[str]) -> None:
 
 
 @contextmanager
-def _signals_stop(supervisor: Supervisor) -> Iterator[None]:
+def signals_stop(supervisor: Supervisor) -> Iterator[None]:
     """SIGTERM and Ctrl-C drain; a second one ends what runs."""
 
     def told(number: int, frame: Any) -> None:

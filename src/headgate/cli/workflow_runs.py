@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from headgate.cli import console
-from headgate.cli.inputs import store_blocks
+from headgate.cli.inputs import Asked, prints_are_notes, store_blocks
 from headgate.errors import HeadgateError, InvalidInput, response_to
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from headgate.attempts.report import AttemptReport
+    from headgate.orchestrators.conductor.workflows import ServerTask
     from headgate.orchestrators.engine.scheduler import Entry, TaskView
     from headgate.orchestrators.local_records import TaskRecord, WorkflowRecord
     from headgate.orchestrators.machine import Machine
@@ -40,10 +40,7 @@ def run_file(
     file: str,
     modules: Sequence[str],
     given: dict[str, Any],
-    *,
-    on: Sequence[str],
-    dry_run: bool,
-    json: bool,
+    asked: Asked,
 ) -> None:
     """Load a workflow with its tasks, start it and run it to its end."""
     from headgate.orchestrators.engine.definitions import read_workflow
@@ -57,17 +54,17 @@ def run_file(
     declarations = {declaration.name: declaration for declaration in load_tasks(*modules)}
     definition, raw = read_workflow(Path(file), tasks=declarations)
     written = [declarations[step.name].writes or "" for step in definition.simple]
-    given = {**given, **store_blocks(machine, on, builds_on=written)}
+    given = {**given, **store_blocks(machine, asked.on, builds_on=written)}
     rules = {name: rule_of(declarations[name]) for name in {step.name for step in definition.simple}}
-    if dry_run:
+    if asked.dry_run:
         whole = complete_input(definition, given)
         console.show_json({"workflow": raw, "input": whole, "writes": check_targets(definition, rules, whole)})
         return
     workflow = machine.engine.start(raw, given, rules=rules, modules=modules)
-    _run(machine, [workflow], declarations, json=json)
+    _run(machine, [workflow], declarations, asked)
 
 
-def resume(machine: Machine, workflow: str | None, *, dry_run: bool, json: bool) -> None:
+def resume(machine: Machine, workflow: str | None, asked: Asked) -> None:
     """Go on with a workflow that runs, or with all of them."""
     from headgate.tasks.loading import load_tasks
 
@@ -80,9 +77,9 @@ def resume(machine: Machine, workflow: str | None, *, dry_run: bool, json: bool)
             )
     else:
         found = list(reversed(machine.engine.workflows(running=True)))
-    if dry_run or not found:
+    if asked.dry_run or not found:
         names = [f"{one.id} {one.name}" for one in found]
-        console.show_either(found, as_json_text=json, draw=lambda: "\n".join(names) or "no workflow runs here")
+        console.show_either(found, as_json_text=asked.json, draw=lambda: "\n".join(names) or "no workflow runs here")
         return
     if bare := [one.id for one in found if not one.modules]:
         raise InvalidInput(
@@ -91,10 +88,10 @@ def resume(machine: Machine, workflow: str | None, *, dry_run: bool, json: bool)
         )
     modules = dict.fromkeys(module for one in found for module in one.modules)
     declarations = {declaration.name: declaration for declaration in load_tasks(*modules)}
-    _run(machine, [machine.engine.resume(one.id) for one in found], declarations, json=json)
+    _run(machine, [machine.engine.resume(one.id) for one in found], declarations, asked)
 
 
-def retry(machine: Machine, workflow: str, modules: Sequence[str], *, dry_run: bool, json: bool) -> None:
+def retry(machine: Machine, workflow: str, modules: Sequence[str], asked: Asked) -> None:
     """Hand what failed in a workflow out again, and run it to its end, with the modules it knows or those named."""
     from headgate.tasks.loading import load_tasks
 
@@ -106,12 +103,12 @@ def retry(machine: Machine, workflow: str, modules: Sequence[str], *, dry_run: b
             hint="add --tasks MODULE",
         )
     declarations = {declaration.name: declaration for declaration in load_tasks(*named)}
-    if dry_run:
+    if asked.dry_run:
         told = machine.engine.task(task)
-        console.show_either(told, as_json_text=json, draw=lambda: f"would retry {told.reference}: {told.reason}")
+        console.show_either(told, as_json_text=asked.json, draw=lambda: f"would retry {told.reference}: {told.reason}")
         return
     machine.engine.retry(task, reason="retried by hand")
-    _run(machine, [machine.engine.workflow(workflow)], declarations, json=json)
+    _run(machine, [machine.engine.workflow(workflow)], declarations, asked)
 
 
 def task_to_retry(machine: Machine, workflow: str) -> str:
@@ -128,16 +125,17 @@ def task_to_retry(machine: Machine, workflow: str) -> str:
 
 
 def _run(
-    machine: Machine, workflows: list[WorkflowRecord], declarations: dict[str, TaskDeclaration], *, json: bool
+    machine: Machine, workflows: list[WorkflowRecord], declarations: dict[str, TaskDeclaration], asked: Asked
 ) -> None:
     from headgate.orchestrators.engine.runner import run_workflow
 
+    json = asked.json
     ended: list[WorkflowRecord] = []
     error: BaseException | None = None
     for workflow in workflows:
         tree = _Tree(machine, workflow, quiet=json)
         try:
-            with tree.live(), redirect_stdout(sys.stderr):
+            with tree.live(), prints_are_notes():
                 over = run_workflow(
                     machine.engine,
                     replace(
@@ -195,7 +193,7 @@ def workflow_facts(machine: Machine, workflow: WorkflowRecord) -> dict[str, Any]
     }
 
 
-def published(task: TaskRecord | TaskView) -> str | None:
+def published(task: TaskRecord | TaskView | ServerTask) -> str | None:
     """The ref a task published, of whichever store it writes; None if the head stayed as it was."""
     for key, block in (task.output or {}).items():
         if isinstance(block, dict) and "ref" in block and block != task.input.get(key):

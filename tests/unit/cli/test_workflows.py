@@ -299,3 +299,22 @@ def test_killed_again_and_again_a_workflow_publishes_each_step_once(
     assert history[:3] == list(reversed(refs))
     assert len(history) == 4
     assert text_of(lake) == "abc-3!"
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("run", "--resume"), "--resume and --retry are for workflows of this machine"),
+        (("run", "--retry", "x"), "--resume and --retry are for workflows of this machine"),
+        (("run", "empty.json"), "holds no workflow"),
+        (("run", "adding.json", "-j", "1"), "add --tasks MODULE"),
+    ],
+)
+def test_what_a_server_s_workflow_cannot_have_is_told(
+    headgate: Run, lake: EmbeddedLake, project: Path, args: tuple[str, ...], told: str
+) -> None:
+    (project / "empty.json").write_text("{}")
+    with (project / "headgate.toml").open("a") as settings:
+        settings.write('[profile.there]\norchestrator = "conductor"\n')
+    shown = headgate("--profile", "there", *args)
+    assert (shown.code, told in shown.err) == (4, True), shown.err
