@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,69 +13,24 @@ from lance import LanceDataset, LanceOperation
 from lance.commit import CommitConflictError
 from lance.dataset import Transaction
 from lance.fragment import write_fragments
-
-ROWS = pa.schema([pa.field("id", pa.string(), nullable=False), pa.field("n", pa.int64())])
-
-
-def rows(*ids: str, n: int = 0) -> pa.Table:
-    return pa.table({"id": list(ids), "n": [n] * len(ids)}, schema=ROWS)
+from tests.guards.lance_changes import (
+    ROWS,
+    STAGED,
+    append,
+    commit,
+    delete,
+    ids,
+    overwrite,
+    restore,
+    rewrite,
+    rows,
+    two_fragments,
+)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> LanceDataset:
-    """Two fragments: a, b and c, d."""
-    lance.write_dataset(rows("a", "b"), tmp_path / "t", schema=ROWS)
-    return lance.write_dataset(rows("c", "d"), tmp_path / "t", mode="append")
-
-
-def ids(dataset: LanceDataset) -> list[str]:
-    newest = lance.dataset(dataset.uri)
-    return sorted(newest.to_table()["id"].to_pylist())
-
-
-def commit(at: LanceDataset, transaction: Transaction) -> LanceDataset:
-    return LanceDataset.commit(at, transaction, max_retries=0)
-
-
-def append(at: LanceDataset, *names: str) -> Transaction:
-    made = write_fragments(rows(*names), at, return_transaction=True)
-    assert isinstance(made, Transaction)
-    return made
-
-
-def merge(at: LanceDataset, *names: str) -> Transaction:
-    builder = at.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    made, _ = builder.execute_uncommitted(rows(*names, n=9))
-    return made
-
-
-def delete(at: LanceDataset, fragment: int, offset: int) -> Transaction:
-    left = at.get_fragment(fragment).delete_rows([offset])
-    return Transaction(at.version, LanceOperation.Delete([left], [], "by offset"))
-
-
-def rewrite(at: LanceDataset) -> Transaction:
-    """What Headgate stages for a mixed change: b goes, x comes."""
-    left = at.get_fragment(0).delete_rows([1])
-    new = write_fragments(rows("x"), at)
-    return Transaction(at.version, LanceOperation.Update(updated_fragments=[left], new_fragments=new))
-
-
-def overwrite(at: LanceDataset) -> Transaction:
-    return Transaction(at.version, LanceOperation.Overwrite(at.schema, write_fragments(rows("o"), at)))
-
-
-def restore(at: LanceDataset, version: int) -> Transaction:
-    return Transaction(at.version, LanceOperation.Restore(version))
-
-
-STAGED: dict[str, Callable[[LanceDataset], Transaction]] = {
-    "append": lambda at: append(at, "x"),
-    "merge": lambda at: merge(at, "b", "x"),
-    "delete": lambda at: delete(at, 0, 1),
-    "rewrite": rewrite,
-    "overwrite": overwrite,
-}
+    return two_fragments(str(tmp_path / "t"))
 
 
 def test_a_transaction_keeps_the_uuid_it_was_given(table: LanceDataset) -> None:
@@ -99,28 +53,12 @@ def test_a_stale_transaction_on_other_rows_is_rebased_and_lands(table: LanceData
     assert commit(table, staged).version == table.version + 2
 
 
-@pytest.mark.parametrize("first", ["overwrite", "restore"])
 @pytest.mark.parametrize("stale", ["append", "merge", "delete", "rewrite"])
-def test_overwrite_and_restore_stop_whatever_was_staged_before(table: LanceDataset, first: str, stale: str) -> None:
+def test_an_overwrite_stops_whatever_was_staged_before(table: LanceDataset, stale: str) -> None:
     staged = STAGED[stale](table)
-    commit(table, overwrite(table) if first == "overwrite" else restore(table, 1))
+    commit(table, overwrite(table))
     with pytest.raises(CommitConflictError):
         commit(table, staged)
-
-
-def test_a_restore_also_stops_an_overwrite_staged_before(table: LanceDataset) -> None:
-    staged = overwrite(table)
-    commit(table, restore(table, 1))
-    with pytest.raises(CommitConflictError):
-        commit(table, staged)
-
-
-@pytest.mark.parametrize("meanwhile", STAGED)
-def test_a_stale_restore_lands_over_anything(table: LanceDataset, meanwhile: str) -> None:
-    staged = restore(table, table.version)
-    commit(table, STAGED[meanwhile](table))
-    assert commit(table, staged).version == table.version + 2
-    assert ids(table) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize("residue", [None, *STAGED])
