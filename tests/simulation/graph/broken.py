@@ -186,7 +186,19 @@ def _expects_no_head() -> Iterator[None]:
 
 
 def _locks_under_a_dead_name() -> AbstractContextManager[Any]:
-    return patch.object(commit, "_on_the_head", lambda store, sidecar: True)
+    return patch.object(commit, "_on_the_head", lambda state, sidecar: True)
+
+
+def _forgets_that_it_was_revoked() -> AbstractContextManager[Any]:
+    """Its sidecar names a record that lies above every floor."""
+
+    @contextmanager
+    def staged_under(self: GraphStore) -> Iterator[str]:
+        with real(self):
+            yield "~"
+
+    real = GraphStore.staged_under
+    return patch.object(GraphStore, "staged_under", staged_under)
 
 
 def _merges_publish_ids_apart() -> AbstractContextManager[Any]:
@@ -244,6 +256,10 @@ def _unanswered(plan: Scenario) -> Scenario:
     return replace(plan, faults=replace(plan.faults, muted=0.5, cut_off=0))
 
 
+def _removed_meanwhile(plan: Scenario) -> Scenario:
+    return replace(plan, remover=True, policy="stalling", faults=replace(plan.faults, rude=1))
+
+
 def _anything(plan: Scenario) -> Scenario:
     return plan
 
@@ -265,6 +281,7 @@ BROKEN: dict[str, tuple[Break, Focus]] = {
     "a publish does not expect the tables that were only read": (_expects_no_tables_it_read, _on_each_other()),
     "a conditional publish does not expect its head": (_expects_no_head, _on_the_head()),
     "a publish id is merged as rows of one branch are": (_merges_publish_ids_apart, _with_one_publish_id()),
+    "a writer whose staged files were removed goes on": (_forgets_that_it_was_revoked, _removed_meanwhile),
     "old versions of the manifest are dropped under writers": (_drops_versions_under_writers, _on_two_branches()),
 }
 """Each rule with what breaks it, and the runs in which that shows soonest."""

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tests.simulation.graph.disk import Change, Disk
+from tests.simulation.graph.disk import Change, Disk, names_of
 from tests.simulation.graph.writes import TAG, Seen, Write
 
 from headgate.graph.manifest.publisher import RELOCATION
 from headgate.graph.manifest.rows import Audit, Commit, Fork, Head, HeadMark
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.recovery.roll import ACTOR
+from headgate.graph.recovery.sidecar import FOLDER
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,8 @@ class Checks:
             return
         if seen is None or seen.write.tag != write.tag:
             raise Violation(f"{write.tag} was published as {commit.id}, which is not its own commit")
+        if any(names_of(change.staged.mark) & self._disk.removed for change in seen.prepared.changes if change.staged):
+            raise Violation(f"{write.tag} was published, and its files were removed before")
         held = self.content(lineage[: lineage.index(commit)])
         for table, content in seen.content.items():
             if sorted(held[table]) != sorted(content):
@@ -221,8 +224,9 @@ class Checks:
     def at_the_end(self) -> None:
         """Nothing is left open: every sidecar is gone and every unknown outcome is known by its commit."""
         self._whole()
-        if self._disk.objects:
-            raise Violation(f"sidecars are left: {sorted(self._disk.objects)}")
+        left = [stored.name for stored in self._disk.list(FOLDER)]
+        if left:
+            raise Violation(f"sidecars are left: {left}")
         state = self.state()
         for report in self.reports:
             if report.how == "unknown" and not report.write.relocates:

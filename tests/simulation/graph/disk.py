@@ -64,6 +64,10 @@ class Request(Generic[T]):
     possible: Callable[[], bool] = lambda: True
 
 
+def names_of(mark: Mark) -> set[str]:
+    return {mark.uuid, *mark.adds} - {""}
+
+
 TableName = tuple[str, str]
 """The path and the fork."""
 
@@ -82,6 +86,10 @@ class Disk:
     ever: dict[str, Row] = field(default_factory=dict)
     """The last copy of every row there ever was."""
     history: list[Row] = field(default_factory=list)
+    staged: list[tuple[str, Mark]] = field(default_factory=list)
+    """Files that were written for a change, each with the record they were staged under."""
+    removed: set[str] = field(default_factory=set)
+    """What changes cannot bring in any more: the files are gone."""
     seconds: float = 0.0
     damage: str = ""
 
@@ -139,6 +147,17 @@ class Disk:
             return number
 
         return Request(land, lambda: len(there) + 1 == number)
+
+    def remove_staged(self, floor: str) -> Request[None]:
+        """Remove the files of revoked records that no version of any table names."""
+
+        def land() -> None:
+            kept = {name for versions in self.tables.values() for at in versions for name in (at.uuid, *at.names)}
+            for record, mark in self.staged:
+                if record < floor:
+                    self.removed |= names_of(mark) - kept
+
+        return Request(land)
 
     # -------- the manifest
     @property

@@ -249,10 +249,14 @@ class _History(History):
         super().__init__(_LOCATION)
         self._disk, self._calls = disk, calls
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[Row], *, keep: Callable[[Row], bool] = lambda row: True) -> None:
         listed = list(rows)
+
+        def land() -> None:
+            self._disk.history[:] = [row for row in [*self._disk.history, *listed] if keep(row)]
+
         try:
-            self._calls.write("history.add", lambda: Request(lambda: self._disk.history.extend(listed)))
+            self._calls.write("history.add", lambda: Request(land))
         except (Unreachable, Refused) as error:
             raise Transient(message="history.add: the answer was lost") from error
 

@@ -28,6 +28,8 @@ from headgate.graph.manifest.format import known_formats
 from headgate.graph.manifest.rows import Commit, Format, Head, HeadMark, Pin, Row, SchemaRow, TableRow
 from headgate.graph.manifest.travel import ancestors
 from headgate.graph.recovery import heal as healing
+from headgate.graph.recovery import staging
+from headgate.graph.recovery.staging import StagingRecord, revoke_dead
 from headgate.graph.store import GraphStore, Patience
 from headgate.graph.write import commit as committing
 from headgate.graph.write.prepared import Prepared
@@ -73,6 +75,7 @@ class Scenario:
     timeout: float
     abandoned: bool
     """The head is a publication nobody accepted."""
+    remover: bool
     side: bool
     """There is a branch beside main from the start."""
     branchers: int
@@ -123,6 +126,7 @@ def scenario(chance: random.Random) -> Scenario:
         eager_upkeep=chance.random() < (0.8 if long else 0.3),
         timeout=chance.choice([3.0, 1e9]),
         abandoned=abandoned,
+        remover=chance.random() < 0.15,
         side=branches and chance.random() < 0.6,
         branchers=chance.choice([0, 1, 1, 2]) if branches else 0,
     )
@@ -365,6 +369,8 @@ class World:
             nonlocal seen
             seen = prepare(store, self.disk, write, state, head, self.number())
             vars(actor)["seen"] = seen
+            record = store.staging._current
+            self.disk.staged += [(record, change.staged.mark) for change in seen.prepared.changes if change.staged]
             return seen.prepared
 
         try:
@@ -398,6 +404,35 @@ class World:
             except (HeadgateError, KeyboardInterrupt):
                 continue
             self._pause(actor)
+
+    def remover(self, actor: Actor) -> None:
+        """Removes what dead writers have staged, as a cleanup does."""
+        for _ in range(2):
+            store = self.process(actor)
+            try:
+                revoke_dead(store.manifest, store.objects, older_than=timedelta(seconds=5))
+                if not store.sidecars.find():
+                    floor = store.manifest.known().staging_floor
+                    FaultyCalls(self, actor).write("files.remove", lambda floor=floor: self.disk.remove_staged(floor))
+            except (HeadgateError, Unreachable, Refused):
+                continue
+            self._pause(actor)
+
+    def checked_upkeep(self, upkeep: Callable[..., None]) -> Callable[..., None]:
+        """Upkeep may fail, and the write it follows goes on; but only for what a store does to it."""
+
+        def checked(*args: Any, **more: Any) -> None:
+            try:
+                upkeep(*args, **more)
+            except (HeadgateError, Unreachable, Refused):
+                raise
+            except Exception as error:
+                self.disk.damage = f"upkeep fails: {error!r}"
+
+        return checked
+
+    def may_be_alive(self, record: StagingRecord, now: object, older_than: object) -> bool:
+        return not self.is_gone(record.owner, record.id)
 
     def brancher(self, actor: Actor) -> None:
         """Makes the branch, and now and then takes it away and makes another of the same name."""
@@ -434,6 +469,8 @@ class World:
             self._add(f"writer{number}", self.writer(writes))
         for number in range(self.plan.recoverers):
             self._add(f"recoverer{number}", self.recoverer)
+        if self.plan.remover:
+            self._add("remover", self.remover)
         for number in range(self.plan.branchers):
             self._add(f"brancher{number}", self.brancher)
         for number in range(self.plan.readers):
@@ -546,7 +583,7 @@ class Ids:
         self._world, self._actor = world, actor
 
     def new(self) -> str:
-        made = f"{self._actor.name}-{self._world.number()}"
+        made = f"{self._world.number():06d}-{self._actor.name}"
         self._world.makers[made] = self._actor
         seen = vars(self._actor).get("seen")
         if seen is not None:
@@ -560,6 +597,9 @@ def patched(world: World) -> Iterator[None]:
     with ExitStack() as patches:
         patches.enter_context(patch.object(healing, "is_gone", world.is_gone))
         patches.enter_context(patch.object(committing, "give_up", world.give_up))
+        patches.enter_context(patch.object(staging, "_may_be_alive", world.may_be_alive))
+        checked = world.checked_upkeep(committing.keep_compact)
+        patches.enter_context(patch.object(committing, "keep_compact", checked))
         if world.plan.eager_upkeep:
             for name, value in {"FRAGMENTS": 2, "MOVED_AT_ONCE": 1, "COMMITS_KEPT": 1, "VERSIONS_KEPT": 3}.items():
                 patches.enter_context(patch.object(upkeep, name, value))

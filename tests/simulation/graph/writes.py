@@ -16,7 +16,7 @@ from headgate.graph.storage import Mark, Staged, TableSnapshot
 from headgate.graph.store import GraphStore
 from headgate.graph.write.base import Base
 from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
-from headgate.graph.write.task import _on_pin as on_pin
+from headgate.graph.write.task import on_pin
 
 MAIN = "main"
 TAG = "tag"
