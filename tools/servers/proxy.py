@@ -71,8 +71,10 @@ class Seen:
 class FaultProxy:
     """Forwards everything, but for what it was told."""
 
-    def __init__(self, upstream: str) -> None:
+    def __init__(self, upstream: str, *, keep_host: bool = False) -> None:
+        """`keep_host`: for servers that check signatures, which are made for the address the client knows."""
         self._upstream = upstream
+        self._dropped = {"connection"} if keep_host else {"host", "connection"}
         self._pool = urllib3.PoolManager(maxsize=32, retries=False, timeout=_PATIENCE)
         self._armed: list[Armed] = []
         self._lock = threading.Lock()
@@ -173,7 +175,7 @@ class FaultProxy:
         request.close_connection = True
 
     def _forward(self, request: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        headers = {name: value for name, value in request.headers.items() if name.lower() not in ("host", "connection")}
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in self._dropped}
         got = self._pool.request(
             request.command,
             self._upstream + request.path,
@@ -182,7 +184,9 @@ class FaultProxy:
             redirect=False,
             decode_content=False,
         )
-        kept = {n: v for n, v in got.headers.items() if n.lower() not in ("transfer-encoding", "content-length")}
+        # The answer to a HEAD tells the length of what it does not bring.
+        ours = {"transfer-encoding"} if request.command == "HEAD" else {"transfer-encoding", "content-length"}
+        kept = {n: v for n, v in got.headers.items() if n.lower() not in ours}
         return got.status, kept, got.data
 
     @staticmethod
@@ -191,7 +195,7 @@ class FaultProxy:
             request.send_response(status)
             for name, value in headers.items():
                 request.send_header(name, value)
-            if status != 204:
+            if status != 204 and request.command != "HEAD":
                 request.send_header("Content-Length", str(len(data)))
             request.end_headers()
             if request.command != "HEAD":
