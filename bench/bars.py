@@ -121,6 +121,8 @@ BENCHMARKS: dict[str, Benchmark] = {
         (
             Bar("kill_points", ">=", 20),
             *_zero("lost", "duplicated", "half_visible", "audit_missing", "audit_double"),
+            Bar("open_ratio", "<=", 1.2),
+            Bar("recovery_s", "<=", 1, "s"),
         ),
     ),
     "spark_load": Benchmark(

@@ -83,7 +83,8 @@ class CrashReport:
 
 # -------- in a process of its own
 
-_REMOTE = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ENDPOINT_URL", "AWS_REGION")
+_HANDED_DOWN = ("AWS_", "HEADGATE_")
+"""Variables that a child is given: the process it is forked from may be older than they are."""
 
 
 def work(place: str, job: GraphJob | None, kill_after: int, answer: str, remote: Mapping[str, str]) -> None:
@@ -119,7 +120,7 @@ class Workers:
     def run(self, place: str, job: GraphJob | None, kill_after: int) -> Ended:
         """Run a job, or if there is none a recovery, and wait for its end."""
         answer = self._folder / f"{uuid4().hex}.json"
-        remote = {key: os.environ[key] for key in _REMOTE if key in os.environ}
+        remote = {key: value for key, value in os.environ.items() if key.startswith(_HANDED_DOWN)}
         process = self._context.Process(target=work, args=(place, job, kill_after, str(answer), remote))
         process.start()
         process.join()
