@@ -65,15 +65,18 @@ def fenced(head: Head, *, input_ref: Ref, reason: str, status: HeadStatus | None
     )
 
 
-def check_head_to_build_on(head: Head, *, orchestrator: Orchestrator, store: str) -> None:
-    """Refuse to start new work on a head that was never accepted: it would become the parent of a new commit."""
+def check_head_to_build_on(head: Head, *, of: str, orchestrator: Orchestrator, store: str) -> None:
+    """Refuse to start new work on a head that was never accepted: it would become the parent of a new commit.
+
+    `of` is the name of the store by which a person finds it; `store` is its key in a task's input.
+    """
     verdict = judge(head, orchestrator=orchestrator, store=store, replace=Replace.AUTO)
     if verdict.status not in (HeadStatus.ABANDONED, HeadStatus.UNDECIDED):
         return
     made_by = CommitMetadata.from_map(head.metadata)
     workflow = made_by.workflow if made_by is not None else ""
     raise PublishFenceError(
-        message=f"{head.branch} is at a publication that was never accepted: {verdict.reason}",
+        message=f"{of}@{head.branch} is at a publication that was never accepted: {verdict.reason}",
         hint=f"retry its workflow (`headgate run … --retry {workflow}`), or `headgate rewind` to its parent",
         branch=head.branch,
         head=head.ref,

@@ -26,7 +26,7 @@ LARGEST = 64 << 20
 
 _KEEP = 0.9
 """The share of the cap that is left after an eviction, so that the next put does not evict again."""
-_FLUSH = 256
+_FLUSH = 1024
 """Index rows written in one transaction."""
 _ASKED = 500
 """Index rows read at once."""
@@ -46,6 +46,7 @@ CREATE TABLE objects (
 CREATE INDEX objects_by_digest ON objects (digest);
 CREATE INDEX objects_by_use ON objects (used_at);
 """,
+    "DROP INDEX objects_by_use;",
 )
 
 

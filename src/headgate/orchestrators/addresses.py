@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headgate.attempts.judging import check_head_to_build_on
-from headgate.errors import PublishFenceError
 from headgate.publication import Head, Ref
 
 if TYPE_CHECKING:
@@ -30,11 +29,7 @@ def resolve_address(machine: Machine, address: StoreAddress) -> tuple[str, Block
 
 def check_to_build_on(machine: Machine, address: StoreAddress, key: str, head: Head) -> None:
     """Refuse a head that was never accepted: it would become the parent of new work."""
-    try:
-        check_head_to_build_on(head, orchestrator=machine.orchestrator, store=key)
-    except PublishFenceError as fence:
-        fence.message = f"{address.store}@{fence.message}"
-        raise
+    check_head_to_build_on(head, of=address.store, orchestrator=machine.orchestrator, store=key)
 
 
 def _block(name: str, store: str, head: Head) -> Block:

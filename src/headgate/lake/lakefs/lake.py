@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal, Self, TypeAlias
 
@@ -259,10 +260,8 @@ class LakeFSLake:
             raise _nothing(branch)
         ours = branch.startswith(STAGING_PREFIX)
         before = None if ours else self.api.branch(repository, branch)
-        self._stage(repository, branch, puts, progress)
+        self._stage(repository, branch, puts, progress, with_hook=ours)
         self.api.delete_objects(repository, branch, deletes)
-        if ours:
-            self._bring_hook(repository, branch)
         return self._commit(repository, branch, message, dict(metadata or {}), before)
 
     # written by others: the executors of a Spark job
@@ -321,9 +320,10 @@ class LakeFSLake:
         same = head.message == message and metadata.items() <= head.metadata.items()
         return head.ref if same else None
 
-    def _stage(self, repository: str, branch: str, puts: dict[str, Source], progress: Progress | None) -> None:
-        def put(named: tuple[str, Source]) -> None:
-            path, source = named
+    def _stage(
+        self, repository: str, branch: str, puts: dict[str, Source], progress: Progress | None, *, with_hook: bool
+    ) -> None:
+        def put(path: str, source: Source) -> None:
             staged, data = self._objects.put(repository, branch, path, source)
             if data is not None and self._cache is not None:
                 self._keep(repository, staged, data, blake3(data).hexdigest())
@@ -331,7 +331,10 @@ class LakeFSLake:
                 progress(1, staged.size)
             failpoint(Failpoint.ATTEMPT_HALF_UPLOADED)
 
-        in_parallel(put, list(puts.items()), workers=TRANSFERS)
+        jobs = [partial(put, path, source) for path, source in puts.items()]
+        if with_hook:
+            jobs.append(partial(self._bring_hook, repository, branch))
+        in_parallel(lambda job: job(), jobs, workers=TRANSFERS)
         if self._cache is not None:
             self._cache.flush()
 
