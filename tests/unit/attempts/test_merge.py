@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.attempts.kit import REPOSITORY, Kit, at, crash_at
+from tests.unit.attempts.kit import Kit, at, crash_at
 
 from headgate.attempts.report import AttemptReport
 from headgate.errors import Conflict, MergeConflict, PublishFenceError
@@ -22,9 +22,9 @@ MERGE = task_of(headgate_merge)
 @pytest.fixture
 def branched(kit: Kit) -> Kit:
     """A branch `feature` with one more file, and one that is changed."""
-    kit.lake.create_branch(REPOSITORY, "feature", at=kit.input_ref)
+    kit.lake.create_branch(kit.repository, "feature", at=kit.input_ref)
     puts: Any = {"f.txt": b"f", "a.txt": b"a of feature"}
-    kit.lake.commit(REPOSITORY, "feature", Changes(puts=puts), message="on feature")
+    kit.lake.commit(kit.repository, "feature", Changes(puts=puts), message="on feature")
     return kit
 
 
@@ -38,7 +38,7 @@ def test_a_branch_is_merged_in_one_commit_of_this_attempt(branched: Kit) -> None
     assert branched.history() == [branched.input_ref, report.published]
     assert branched.files() == {"a.txt": b"a of feature", "deep/b.txt": b"b", "f.txt": b"f"}
     assert sorted(report.changes) == ["added f.txt", "changed a.txt"]
-    head = branched.lake.head(REPOSITORY, "feature").ref
+    head = branched.lake.head(branched.repository, "feature").ref
     assert report.result == {"source": "feature", "source_ref": head}
     branched.assert_nothing_left()
 
@@ -62,7 +62,7 @@ def test_both_sides_are_kept(branched: Kit) -> None:
 
 def test_a_conflict_publishes_nothing_and_names_the_paths(branched: Kit) -> None:
     puts: Any = {"a.txt": b"a of main"}
-    ours = branched.lake.commit(REPOSITORY, "main", Changes(puts=puts), message="on main")
+    ours = branched.lake.commit(branched.repository, "main", Changes(puts=puts), message="on main")
     report = branched.run(MERGE, branched.submit(MERGE, ours, source="feature"))
     assert (report.status, branched.head()) == ("FAILED", ours)
     assert isinstance(report.error, MergeConflict)
@@ -81,7 +81,7 @@ def test_a_source_that_moves_meanwhile_is_merged_by_the_retry(branched: Kit) -> 
     puts: Any = {"late.txt": b"late"}
     late = at(
         Failpoint.ATTEMPT_STAGING_CREATED,
-        lambda: branched.lake.commit(REPOSITORY, "feature", Changes(puts=puts), message="late"),
+        lambda: branched.lake.commit(branched.repository, "feature", Changes(puts=puts), message="late"),
     )
     with late:
         first = merge(branched)
