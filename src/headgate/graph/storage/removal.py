@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from lance import LanceDataset
 
 from headgate.graph.storage.forks import folder
-from headgate.graph.storage.objects import SmallObjects
+from headgate.graph.storage.objects import SmallObjects, StoredObject
 
 
 def stored_versions(dataset: LanceDataset) -> list[int]:
@@ -24,6 +24,35 @@ def drop_versions(dataset: LanceDataset, versions: Collection[int]) -> int:
         return 0
     done = dataset.cleanup_old_versions(versions=sorted(versions), error_if_tagged_old_versions=False)
     return int(done.bytes_removed)
+
+
+def named_files(dataset: LanceDataset) -> set[str]:
+    """What one version names, as the last parts of paths: data files, deletion files, folders of indices."""
+    names = {str(segment.uuid) for index in dataset.describe_indices() for segment in index.segments}
+    for fragment in dataset.get_fragments():
+        told = fragment.metadata.to_json()
+        names.update(str(file["path"]).rpartition("/")[2] for file in told["files"])
+        gone = told["deletion_file"]
+        if gone:
+            names.add(f"{told['id']}-{gone['read_version']}-{gone['id']}")
+    return names
+
+
+def unnamed_files(objects: SmallObjects, path: str, named: Collection[str]) -> list[StoredObject]:
+    """The files of a table and its forks that no version names: staged by somebody, or left."""
+    found = []
+    for item in objects.list(path):
+        parts = item.name.removeprefix(f"{path}/").split("/")
+        if parts[0] == "tree":
+            parts = parts[2:]
+        match parts:
+            case ["data", *_, name] if name not in named:
+                found.append(item)
+            case ["_deletions", name] if name.partition(".")[0] not in named:
+                found.append(item)
+            case ["_indices", index, *_] if index not in named:
+                found.append(item)
+    return found
 
 
 def stored_forks(dataset: LanceDataset) -> dict[str, datetime]:

@@ -29,8 +29,16 @@ from headgate.graph.storage.forks import ForkHalfMade, folder, make_fork, rebase
 from headgate.graph.storage.indices import WantedIndex, stage_indices
 from headgate.graph.storage.lance_errors import LanceProblem, as_error, classify
 from headgate.graph.storage.location import Location
-from headgate.graph.storage.objects import open_objects
-from headgate.graph.storage.removal import drop_folder, drop_fork, drop_versions, stored_forks, stored_versions
+from headgate.graph.storage.objects import StoredObject, open_objects
+from headgate.graph.storage.removal import (
+    drop_folder,
+    drop_fork,
+    drop_versions,
+    named_files,
+    stored_forks,
+    stored_versions,
+    unnamed_files,
+)
 from headgate.graph.storage.snapshots import TableSnapshot, staged_on
 
 _OPEN_SNAPSHOTS = 256
@@ -230,6 +238,15 @@ class TableStore:
         """The forks of a table, and when each was made."""
         with self._told(f"list the forks of table {path}"):
             return stored_forks(self._dataset(path, None, ""))
+
+    def unnamed_files(self, path: str) -> list[StoredObject]:
+        """The files of a table that no version of it or of its forks names."""
+        with self._told(f"look for files of table {path} that nothing names"):
+            named: set[str] = set()
+            for fork in ("", *stored_forks(self._dataset(path, None, ""))):
+                for version in self.versions(path, fork):
+                    named |= named_files(self._dataset(path, version, fork))
+            return unnamed_files(self._objects, path, named)
 
     def drop_fork(self, path: str, fork: str) -> None:
         with self._told(f"remove a fork of table {path}"):

@@ -17,7 +17,7 @@ from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.table import MergeContended, MergeUnknown
 from headgate.graph.manifest.upkeep import drop_old_versions
 from headgate.graph.store import GraphStore
-from headgate.graph.upkeep.orphans import remove_orphans
+from headgate.graph.upkeep.orphans import remove_orphans, remove_staged
 from headgate.graph.upkeep.retention import Retention, Stored, retention
 from headgate.graph.upkeep.runs import upkeep_run
 
@@ -38,6 +38,8 @@ class Cleaned:
     """What the versions took; not known before they are removed."""
     rows: int = 0
     """Rows of the history that no kept commit shows."""
+    files: int = 0
+    """Files that dead writers had staged."""
     forks: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     left: list[str] = field(default_factory=list)
@@ -45,7 +47,7 @@ class Cleaned:
 
     @property
     def nothing(self) -> bool:
-        return not (self.versions or self.rows or self.forks or self.tables)
+        return not (self.versions or self.rows or self.files or self.forks or self.tables)
 
 
 def cleanup(
@@ -103,6 +105,7 @@ class _Run:
             # First, since it moves rows to the history that may be pruned there.
             drop_old_versions(self._store.manifest)
             self._prune(state, now)
+            remove_staged(self._store, state, done)
         return done
 
     # -------- deciding

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from headgate.errors import HeadgateError
 from headgate.graph.manifest.rows import Pin, TableRow
 from headgate.graph.manifest.state import ManifestState
+from headgate.graph.recovery.staging import revoke_dead
 from headgate.graph.store import GraphStore
 from headgate.graph.upkeep.retention import Retention, Stored
 
@@ -46,6 +47,25 @@ def remove_orphans(
                 done.tables.append(row.name if row else key)
         except HeadgateError as error:
             done.left.append(f"{path}: {error.message}")
+
+
+def remove_staged(store: GraphStore, state: ManifestState, done: Cleaned) -> None:
+    """Remove the files that dead writers have staged. While a sidecar is pending they may be its own."""
+    since = revoke_dead(store.manifest, store.objects, older_than=store.patience.orphan_age)
+    if store.sidecars.find():
+        done.left.append("staged files: a write is under way")
+        return
+    known = {row.path for row in state.rows.values() if isinstance(row, TableRow)}
+    for path in _folders(store):
+        if path not in known:
+            continue
+        try:
+            for item in store.tables.unnamed_files(path):
+                if item.modified < since:
+                    store.objects.delete(item.name)
+                    done.files += 1
+        except HeadgateError as error:
+            done.left.append(f"staged files of {path}: {error.message}")
 
 
 def _folders(store: GraphStore) -> Iterator[str]:

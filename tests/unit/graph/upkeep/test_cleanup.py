@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -189,6 +191,35 @@ def test_tables_that_a_writer_left_behind_go_once_they_are_old(busy: hg.Graph) -
     impatient = again(busy, patience=Patience(orphan_age=timedelta(microseconds=1)))
     assert clean(impatient).tables == ["99-orphan"]
     assert list(Path(busy.uri, "tables/99-orphan").rglob("*.manifest")) == []
+
+
+STAGE = """
+import sys, os
+import headgate.graph as hg
+from headgate import failpoints
+from headgate.failpoints import Failpoint
+failpoints.arm(lambda point: os._exit(3) if point is Failpoint.GRAPH_STAGED else None)
+hg.open(sys.argv[1]).mutate('query q() { insert Song { title: "never" } }')
+"""
+
+
+def test_what_a_dead_writer_staged_is_removed_and_what_a_living_one_did_is_not(busy: hg.Graph) -> None:
+    path = busy.base().tables["Song"][0].path
+    before = busy.store.tables.unnamed_files(path)
+    dead = subprocess.run([sys.executable, "-c", STAGE, busy.uri], check=False)
+    assert dead.returncode == 3
+    assert len(busy.store.tables.unnamed_files(path)) == len(before) + 1
+    living = again(busy)
+    with living.transaction() as change:
+        change.append("Song", [{"title": "soon"}])
+        clean(busy)
+    assert {"soon"} < {row["title"] for row in content(again(busy))["Song"]}
+    # Files that are younger than the record of a living writer may be its own: these two have ended.
+    living.close()
+    busy.store.staging.end(busy.store.objects)
+    clean(busy)
+    assert busy.store.tables.unnamed_files(path) == []
+    assert len(content(again(busy))["Song"]) == 53
 
 
 @pytest.mark.parametrize("wrong", [{"keep": 0}, {"keep": -1}, {"older_than": timedelta(-1)}, {"grace": timedelta(-1)}])
