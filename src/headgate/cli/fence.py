@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headgate.cli import console, invocation
+from headgate.cli.graph_input import is_graph
 from headgate.errors import InvalidInput, NotFound, Unsupported
 from headgate.settings import StoreAddress
 
@@ -70,17 +70,21 @@ def repair(
         str | None,
         typer.Option("--set-aside", metavar="SIDECAR", help="On a graph: move a sidecar that cannot be read away."),
     ] = None,
+    restore: Annotated[
+        bool, typer.Option("--confirm", help="On a graph: bring tables that have drifted back to what is published.")
+    ] = False,
     yes: console.YesFlag = False,
     json: console.JsonFlag = False,
 ) -> None:
     """Show what keeps a branch from being published to, and put it away on request.
 
-    On a lakeFS that is what is uncommitted on it. On a graph it is a sidecar that cannot be read.
+    On a lakeFS that is what is uncommitted on it. On a graph it is a sidecar that cannot be read; tables
+    that have moved past what is published are shown as well.
     """
-    if _is_graph(store):
+    if is_graph(store):
         from headgate.cli.graph_repair import repair_graph
 
-        repair_graph(store, aside=set_aside, yes=yes, json=json)
+        repair_graph(store, aside=set_aside, restore=restore, yes=yes, json=json)
         return
     lake, repository, branch = _opened(store)
     with lake:
@@ -99,12 +103,6 @@ def repair(
     console.show_either(
         found, as_json_text=json, draw=lambda: f"{repository}@{branch}: {len(found)} uncommitted changes are gone"
     )
-
-
-def _is_graph(store: str) -> bool:
-    """Whether a graph is named: by the settings, or by its address."""
-    named = invocation.current().settings.stores.get(store)
-    return named.kind == "graph" if named else "://" in store or Path(store).is_dir()
 
 
 def _opened(text: str) -> tuple[LakeFSLake, str, str]:

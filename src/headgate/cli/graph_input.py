@@ -30,6 +30,12 @@ def graph_uri(store: str) -> str:
     return str(found.graph)
 
 
+def is_graph(store: str) -> bool:
+    """Whether a graph is named: by the settings, or by its address."""
+    named = invocation.current().settings.stores.get(store)
+    return named.kind == "graph" if named else "://" in store or Path(store).is_dir()
+
+
 def open_graph(store: str, *, mode: Mode) -> Graph:
     from datetime import timedelta
 

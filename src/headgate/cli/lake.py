@@ -14,6 +14,7 @@ import typer
 
 from headgate.cli import console, invocation
 from headgate.cli.branches import list_branches
+from headgate.cli.graph_input import is_graph
 from headgate.cli.stores import named, open_repository
 from headgate.cli.transfers import watched
 from headgate.errors import InvalidInput, NotFound, Unsupported
@@ -29,6 +30,7 @@ app.add_typer(lake, name="lake")
 lake.command("branches")(list_branches)
 
 Store = Annotated[str, typer.Argument(metavar="STORE", help="A lake of the settings.")]
+AnyStore = Annotated[str, typer.Argument(metavar="STORE", help="A lake of the settings, or a graph.")]
 AtRef = Annotated[str, typer.Argument(metavar="STORE[@REF]", help="A lake, and a branch or ref in it.")]
 AtBranch = Annotated[str, typer.Argument(metavar="STORE[@BRANCH]", help="A lake, and a branch in it.")]
 Prefix = Annotated[str, typer.Option("--prefix", help="Only what lies under this, or where it goes.")]
@@ -202,8 +204,13 @@ def export_folder(
 
 @app.command()
 @lake.command()
-def verify(store: Store, json: console.JsonFlag = False) -> None:
+def verify(store: AnyStore, json: console.JsonFlag = False) -> None:
     """Read everything; say what is damaged, and which commits it hurts."""
+    if is_graph(store):
+        from headgate.cli.graph_upkeep import verify_graph
+
+        verify_graph(store, json=json)
+        return
     with _embedded(store) as opened, watched("verify", summary=True) as progress:
         report = opened.verify(progress=progress)
     console.show_either(report, as_json_text=json, draw=lambda: "\n".join(_verdict(report)))

@@ -78,6 +78,8 @@ COMMANDS: tuple[Command, ...] = (
     Command("diff", "headgate.cli.history", LOOK, "Show what turns one ref into another."),
     Command("branch", "headgate.cli.branches", BRANCHES, "List, create, delete and merge branches."),
     Command("lake", "headgate.cli.lake", FILES, "Files of a lake: ls, cat, put, get, import, export, and its upkeep."),
+    Command("optimize", "headgate.cli.graph_upkeep", UPKEEP, "Compact the tables, indices and manifest of a graph."),
+    Command("cleanup", "headgate.cli.graph_upkeep", UPKEEP, "Remove what only older commits of a graph show."),
     Command("verify", "headgate.cli.lake", UPKEEP, "Read everything; say what is damaged, and which commits it hurts."),
     Command("doctor", "headgate.cli.setup", SET_UP, "Tell what is there, what is missing and how to get it."),
     Command("config", "headgate.cli.setup", SET_UP, "Show each setting, its value and where it came from."),

@@ -36,6 +36,9 @@ from headgate.graph.store import GraphStore, Patience
 from headgate.graph.upkeep.cleanup import GRACE, KEEP, OLDER_THAN, Cleaned, cleanup
 from headgate.graph.upkeep.indices import INDEXED_FROM, ensure_indices
 from headgate.graph.upkeep.optimize import Optimized, optimize
+from headgate.graph.upkeep.repair import Drift, find_drift, repair
+from headgate.graph.upkeep.runs import upkeep_run
+from headgate.graph.upkeep.verify import Verified, verify
 from headgate.graph.write.base import Base, check_kept
 from headgate.graph.write.commit import Written, write
 from headgate.graph.write.create import create_graph
@@ -370,7 +373,8 @@ class Graph:
     def optimize(self, *, branch: str | None = None) -> Optimized:
         """Compact tables, fold new rows into indices, compact the manifest; of one branch, or of all."""
         self._check_writable()
-        return optimize(self._store, self.branches() if branch is None else [branch])
+        with upkeep_run(self._store, "optimize"):
+            return optimize(self._store, self.branches() if branch is None else [branch])
 
     def cleanup(
         self,
@@ -384,6 +388,20 @@ class Graph:
         if not dry_run:
             self._check_writable()
         return cleanup(self._store, keep=keep, older_than=older_than, grace=grace, dry_run=dry_run)
+
+    def verify(self) -> Verified:
+        """Walk everything: lineage, pins, files, counts, constraints; what is wrong is told, nothing is changed."""
+        return verify(self._store)
+
+    def drift(self) -> list[Drift]:
+        """The tables that have moved past what is published, by writers that never finished."""
+        return find_drift(self._store)
+
+    def repair(self) -> list[Drift]:
+        """Bring tables that have drifted back to what is published; refused while a sidecar is pending."""
+        self._check_writable()
+        with upkeep_run(self._store, "repair"):
+            return repair(self._store)
 
     def transaction(
         self,

@@ -167,6 +167,18 @@ def optimize(graph: Graph) -> None:
     graph.optimize()
 
 
+def _drifted(graph: Graph) -> None:
+    """A version that no writer has published lies above a pin."""
+    base = graph.base()
+    at = base.snapshot("Person")
+    graph.store.tables.commit(at, graph.store.tables.stage(at, remove=[0]))
+
+
+@job(Writer.REPAIR, before=_drifted)
+def repair(graph: Graph) -> None:
+    graph.repair()
+
+
 def _branched(graph: Graph) -> None:
     """A branch that has written nothing yet."""
     graph.create_branch("side")

@@ -42,7 +42,7 @@ def test_a_pending_write_is_told_and_not_set_aside(
     music: str, project: Path, headgate: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sidecar = left_behind(project, monkeypatch, Failpoint.GRAPH_TABLES_COMMITTED)
-    (told,) = json.loads(headgate("repair", music, "--json").out)
+    (told,) = json.loads(headgate("repair", music, "--json").out)["sidecars"]
     assert (told["state"], told["actor"], told["writer"]) == ("pending", "victim", "mutate")
     refused = headgate("repair", music, "--set-aside", name_of(project, sidecar), "--yes")
     assert refused.code != 0
@@ -59,7 +59,7 @@ def test_a_sidecar_that_cannot_be_read_is_set_aside_on_request(
     refused = headgate(*add)
     assert refused.code != 0
     assert f"--set-aside {name_of(project, sidecar)}" in refused.err
-    assert json.loads(headgate("repair", music, "--json").out)[0]["state"] == "unreadable"
+    assert json.loads(headgate("repair", music, "--json").out)["sidecars"][0]["state"] == "unreadable"
     assert headgate("graph", "sql", music, 'select count(*) from "Person"').code == 0
     assert headgate("repair", music, "--set-aside", name_of(project, sidecar), "--yes").code == 0
     assert not sidecar.exists()

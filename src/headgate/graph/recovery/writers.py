@@ -16,5 +16,6 @@ class Writer(StrEnum):
     SCHEMA = "schema"
     ENSURE_INDICES = "ensure_indices"
     OPTIMIZE = "optimize"
+    REPAIR = "repair"
     MERGE = "merge"
     REWIND = "rewind"

@@ -8,6 +8,7 @@ somebody can still ask for is ever removed.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
@@ -70,7 +71,7 @@ def cleanup(
     run = _Run(store, keep, cutoff, tables)
     if dry_run:
         return run.look()
-    with upkeep_run(store, "cleanup"):
+    with upkeep_run(store, "cleanup") if tables is None else nullcontext():
         return run.clean(grace)
 
 
