@@ -121,6 +121,12 @@ class FaultProxy:
             self._armed.append(armed)
         return armed
 
+    def lift(self) -> None:
+        """Let no further request meet any fault."""
+        with self._lock:
+            for armed in self._armed:
+                armed.lift()
+
     def count(self, method: str, path: str) -> int:
         """How many such requests came here."""
         return sum(1 for seen in self.seen if seen.method == method and re.search(path, seen.path))
