@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 def test_each_step_is_visible_once_whatever_is_killed(
     conductor: Server, lakefs: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Invariants 2, 3 and 4, on real servers. The seed of a failure is in the output; `--seed` runs its faults again."""
+    """Invariants 2, 3 and 4, on real servers. A failure shows its seed, and `--seed` runs its faults again."""
     monkeypatch.setattr(chaos, "SERVER_REST", 15.0)
     result = chaos.run(conductor, lakefs, tmp_path, seconds=40, seed=random.SystemRandom().randrange(1, 2**31))
     assert result["workflows"] > 0
