@@ -78,7 +78,10 @@ class FaultProxy:
         self._pool = urllib3.PoolManager(maxsize=32, retries=False, timeout=_PATIENCE)
         self._armed: list[Armed] = []
         self._lock = threading.Lock()
+        self._every: tuple[int, Fault] | None = None
         self.seen: list[Seen] = []
+        self.dropped = 0
+        """Requests that met the fault of `every`."""
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -124,8 +127,13 @@ class FaultProxy:
     def lift(self) -> None:
         """Let no further request meet any fault."""
         with self._lock:
+            self._every = None
             for armed in self._armed:
                 armed.lift()
+
+    def every(self, number: int, fault: Fault) -> None:
+        """From now on let each request of so many meet a fault, whatever it asks for."""
+        self._every = (number, fault)
 
     def count(self, method: str, path: str) -> int:
         """How many such requests came here."""
@@ -146,6 +154,9 @@ class FaultProxy:
                 if armed.left and armed.method == method and armed.path.search(path):
                     armed.left -= 1
                     return armed
+            if self._every is not None and len(self.seen) % self._every[0] == 0:
+                self.dropped += 1
+                return Armed(method, re.compile(""), self._every[1], left=0)
         return None
 
     def _handle(self, request: BaseHTTPRequestHandler) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from headgate.attempts.fence import IN_PROGRESS
@@ -37,8 +37,11 @@ class Heartbeat:
         *,
         every: float,
         cancellation: threading.Event,
+        reporting: Callable[[], bool] = lambda: False,
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
+        """`reporting` says whether the attempt may have ended its task itself."""
+        self._reporting = reporting
         self._orchestrator, self._attempt, self._every = orchestrator, attempt, every
         self._cancellation, self._clock = cancellation, clock
         self._done = threading.Event()
@@ -62,7 +65,8 @@ class Heartbeat:
             try:
                 now = self._orchestrator.current(self._attempt)
                 if now.status != IN_PROGRESS or now.id != self._attempt:
-                    if not self._done.is_set():
+                    ended_by_us = now.id == self._attempt and self._reporting()
+                    if not self._done.is_set() and not ended_by_us:
                         log.warning(
                             "attempt %s is no longer current: the task is %s", self._attempt.task_id, now.status
                         )
@@ -76,10 +80,15 @@ class Heartbeat:
 
 @contextmanager
 def heartbeat(
-    orchestrator: Orchestrator, attempt: AttemptId, *, every: float, cancellation: threading.Event
+    orchestrator: Orchestrator,
+    attempt: AttemptId,
+    *,
+    every: float,
+    cancellation: threading.Event,
+    reporting: Callable[[], bool] = lambda: False,
 ) -> Iterator[None]:
     """Extend the lease from this process while the block runs."""
-    beating = Heartbeat(orchestrator, attempt, every=every, cancellation=cancellation)
+    beating = Heartbeat(orchestrator, attempt, every=every, cancellation=cancellation, reporting=reporting)
     beating.start()
     try:
         yield

@@ -81,7 +81,13 @@ def _lease(runtime: Runtime, run: Run) -> AbstractContextManager[object]:
     if runtime.keep_lease is not None:
         return runtime.keep_lease(run.attempt, run.cancellation)
     every = beat_every(run.attempt, declared=run.declaration.budget.heartbeat_interval_seconds)
-    return heartbeat(runtime.orchestrator, run.attempt.id, every=every, cancellation=run.cancellation)
+    return heartbeat(
+        runtime.orchestrator,
+        run.attempt.id,
+        every=every,
+        cancellation=run.cancellation,
+        reporting=lambda: run.output is not None or run.error is not None,
+    )
 
 
 def _facts(run: Run) -> dict[str, str | int]:

@@ -53,7 +53,7 @@ class AttemptSnapshot:
 
 
 class Orchestrator(Protocol):
-    """Hands out attempts and takes their results. Every call may raise `Transient`; none repeats itself silently."""
+    """Hands out attempts and takes their results. Every call may raise `Transient`; none but reads repeats itself."""
 
     @property
     def id(self) -> str:

@@ -1,13 +1,15 @@
-"""Single calls to a Conductor server: one connection pool, a timeout on every call, nothing repeated by itself.
+"""Calls to a Conductor server: one connection pool, a timeout on every call, nothing but reads repeated.
 
-Whoever calls knows what a lost answer means for what it asked, and whether to ask again.
+Of anything else whoever calls knows what a lost answer means, and whether to ask again.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import re
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -33,6 +35,8 @@ OLDEST = (3, 12)
 _POOL = 32
 _VERSION = re.compile(r"\d+[.]\d+")
 _SECRETIVE = "***"
+_PAUSES = (0.05, 0.2, 0.5)
+"""Between two tries of a read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,23 +94,33 @@ class Client:
         kind: str = "",
         name: str = "",
         timeout: float | None = None,
+        repeat: bool = False,
     ) -> Any:
         """The answer, read as JSON where it is JSON; `kind` and `name` say what a 404 or 409 is about.
 
         `Transient` where there is no answer, or one that says to try again later; the request may have been carried
-        out all the same.
+        out all the same. With `repeat`, for what changes nothing, only after a few tries.
         """
         url = self._root + "".join(f"/{quote(part, safe='')}" for part in path)
         if query:
             url += f"?{urlencode(query)}"
         body = text.encode() if text is not None else None if payload is None else json.dumps(payload).encode()
-        got = self._send(method, url, body, timeout)
-        if got.status == 401 and self.endpoint.auth_key is not None:
-            self._sign_in(again=True)
-            got = self._send(method, url, body, timeout)
-        if 200 <= got.status < 300:
-            return _read(got.data)
-        raise error_of(got.status, got.data, doing=doing, server=self.name, kind=kind, name=name)
+        pauses = list(_PAUSES) if repeat else []
+        while True:
+            try:
+                got = self._send(method, url, body, timeout)
+                if got.status == 401 and self.endpoint.auth_key is not None:
+                    self._sign_in(again=True)
+                    got = self._send(method, url, body, timeout)
+                if 200 <= got.status < 300:
+                    return _read(got.data)
+                raise error_of(got.status, got.data, doing=doing, server=self.name, kind=kind, name=name)
+            except AccessDenied:
+                raise
+            except Transient:
+                if not pauses:
+                    raise
+                time.sleep(pauses.pop(0) * random.uniform(0.5, 1.0))
 
     def version(self) -> str:
         """The version of the server; `Unsupported` if it is too old, `InvalidSettings` if nothing speaks its API."""

@@ -36,6 +36,7 @@ def _known(client: Client) -> str:
     found = client.call(
         *("GET", "metadata", "workflow", DEFINITION),
         query={"version": VERSION},
+        repeat=True,
         doing=f"show the workflow definition {DEFINITION}",
         kind="workflow definition",
         name=DEFINITION,

@@ -127,7 +127,7 @@ class ConductorOrchestrator:
 
     def _task(self, task_id: str) -> dict[str, Any]:
         found = self.client.call(
-            *("GET", "tasks", task_id), doing=f"show the task {task_id}", kind="task", name=task_id
+            *("GET", "tasks", task_id), doing=f"show the task {task_id}", kind="task", name=task_id, repeat=True
         )
         if not isinstance(found, dict):
             raise NotFound(
@@ -144,6 +144,7 @@ class ConductorOrchestrator:
             found = self.client.call(
                 *("GET", "workflow", workflow),
                 query={"includeTasks": "true"},
+                repeat=True,
                 doing=f"show the workflow {workflow}",
                 kind="workflow",
                 name=workflow,

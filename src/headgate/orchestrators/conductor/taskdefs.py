@@ -57,7 +57,11 @@ def server_task_def(client: Client, name: str) -> dict[str, Any] | None:
     """The TaskDef the server has; None if it has none of that name."""
     try:
         found = client.call(
-            *("GET", "metadata", "taskdefs", name), doing=f"show the TaskDef {name}", kind="TaskDef", name=name
+            *("GET", "metadata", "taskdefs", name),
+            doing=f"show the TaskDef {name}",
+            kind="TaskDef",
+            name=name,
+            repeat=True,
         )
     except NotFound:
         return None

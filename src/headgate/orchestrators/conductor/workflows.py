@@ -80,6 +80,7 @@ def workflow(client: Client, workflow_id: str) -> ServerWorkflow:
     found = client.call(
         *("GET", "workflow", workflow_id),
         query={"includeTasks": "true"},
+        repeat=True,
         doing=f"show the workflow {workflow_id}",
         kind="workflow",
         name=workflow_id,

@@ -33,7 +33,7 @@ from headgate.orchestrators.executors.messages import (
     Took,
 )
 from headgate.orchestrators.executors.process import ExecutorProcess, told_ending
-from headgate.orchestrators.executors.running import CAUSES, Running, Why
+from headgate.orchestrators.executors.running import CAUSES, REPORTING, Running, Why
 from headgate.tasks.protocols import Orchestrator, PolledAttempt
 from headgate.telemetry import Observation
 from headgate.telemetry.metrics import attempt_ended
@@ -168,6 +168,7 @@ class Pool:
             attempt.id,
             every=beat_every(attempt, declared=facts.heartbeat_seconds),
             cancellation=cancellation,
+            reporting=lambda: running.phase in REPORTING,
             clock=self._clock,
         )
         running = Running(

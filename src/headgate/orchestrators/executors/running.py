@@ -16,6 +16,10 @@ from headgate.tasks.protocols import PolledAttempt
 _BEFORE_STAGING = frozenset({"", Phase.INPUT, Phase.DOWNLOAD, Phase.PRE, Phase.BODY, Phase.POST})
 
 
+REPORTING = frozenset({Phase.ATTEMPT_FENCE, Phase.CLEANUP})
+"""The phases in which an attempt ends its own task, and those after."""
+
+
 class Why(StrEnum):
     """Why an executor was ended under its attempt."""
 

@@ -19,7 +19,7 @@ LONG_WAIT = 1.0
 _SHARED_WAIT = 0.2
 _ACTIVE_SECONDS = 3.0
 _SHORTEST_PAUSE, _ACTIVE_PAUSE = 0.005, 0.04
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 10.0
 _REMIND_EVERY = 60.0
 
 
@@ -59,7 +59,7 @@ class Poller:
         self._pace = pace
         self._thread = threading.Thread(target=self._run, name=f"headgate-poll-{task}", daemon=True)
         self._failures = 0
-        self._told_at = 0.0
+        self._told_at: float | None = None
         self.trouble: str | None = None
         """Why the last poll failed; None if it did not."""
         self.outages = 0
@@ -104,11 +104,11 @@ class Poller:
     def _failed(self, told: str) -> None:
         self.trouble = told
         now = self._clock.monotonic()
-        if not self._failures or now - self._told_at >= _REMIND_EVERY:
+        if self._told_at is None or now - self._told_at >= _REMIND_EVERY:
             self._told_at = now
             log.warning("no attempts of %s can be fetched: %s; trying on", self._task, told)
-        self._failures += 1
         pause = min(_FIRST_PAUSE * 2 ** min(self._failures, 10), _LONGEST_PAUSE)
+        self._failures += 1
         self._stop.wait(pause * random.uniform(0.5, 1.0))
 
     def _worked(self) -> None:
