@@ -10,9 +10,8 @@ from headgate.attempts.stores import AttemptStore, StoreOpener, StoreRequest
 from headgate.errors import Conflict, InvalidInput, OutcomeUnknown
 from headgate.graph.graph import Graph
 from headgate.graph.recovery.writers import Writer
-from headgate.graph.write.prepare import check_pending
 from headgate.graph.write.prepared import WriteRequest
-from headgate.graph.write.task import Judged, changed_tables, judged_head, publish_changes, publish_instead
+from headgate.graph.write.task import Judged, judged_head, publish_changes, publish_instead
 from headgate.graph.write.transaction import Transaction
 from headgate.publication import (
     CommitMetadata,
@@ -89,12 +88,12 @@ class GraphAttemptStore:
         return
 
     def changes(self) -> Sequence[str]:
-        return [f"{name}: {told}" for name, told in changed_tables(self._opened.pending).items()]
+        return [f"{name}: {told}" for name, told in self._opened.told().items()]
 
     # staging
     def stage(self, cleanup: Cleanup, metadata: CommitMetadata) -> None:
         """Check the changes against the input ref; files are written when the head they go on is known."""
-        check_pending(self._opened.reads, self._opened.pending)
+        self._opened.check()
 
     def revoke_predecessors(self) -> None:
         """An earlier attempt that is still publishing meets this one's decision in the manifest, not before."""
@@ -123,13 +122,18 @@ class GraphAttemptStore:
             replaces="" if decision.move is Move.MERGE else str(self._judged.head.ref),
             onto="" if decision.move is Move.MERGE else self._block.ref,
         )
-        store, pending = self._graph.store, self._opened.pending
+        store, changes, judged = self._graph.store, self._opened.prepare_on, self._judged
+        under = self._opened.staged_under
         try:
             if decision.move is Move.MERGE:
-                done = publish_changes(store, request, pending, self._judged, timeout=timeout)
+                done = self._opened.published(
+                    lambda: publish_changes(store, request, changes, judged, timeout=timeout, staged_under=under)
+                )
             else:
-                changes = pending if decision.move is Move.REPLACE else None
-                done = publish_instead(store, request, changes, self._judged, timeout=timeout)
+                brought = changes if decision.move is Move.REPLACE else None
+                done = self._opened.published(
+                    lambda: publish_instead(store, request, brought, judged, timeout=timeout, staged_under=under)
+                )
         except Conflict as lost:
             raise self._lost_the_race(lost) from lost
         except OutcomeUnknown as unknown:

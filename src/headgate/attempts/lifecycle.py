@@ -255,7 +255,7 @@ def _run_body(runtime: Runtime, run: Run, workspace: LocalWorkspace, arguments: 
         cancellation=run.cancellation,
     )
     told = task_log(logger, runtime.orchestrator, run.attempt.id, redact=runtime.redact)
-    with spark_jobs(spark, run), told, _door(run, workspace, logger):
+    with told, spark_jobs(spark, run, arguments["context"]), _door(run, workspace, logger):
         failpoint(Failpoint.ATTEMPT_IN_BODY)
         return run.declaration.call(arguments)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from headgate.attempts.report import Run
 from headgate.attempts.runtime import Runtime
 from headgate.errors import MissingExtra
+from headgate.tasks.context import TaskContext
 from headgate.tasks.declaration import TaskDeclaration
 from headgate.tasks.protocols import SparkProvider
 from headgate.tasks.signals import TaskCancelled
@@ -27,13 +28,20 @@ def spark_for(runtime: Runtime, declaration: TaskDeclaration) -> SparkProvider |
 
 
 @contextmanager
-def spark_jobs(spark: SparkProvider | None, run: Run) -> Iterator[None]:
+def spark_jobs(spark: SparkProvider | None, run: Run, context: TaskContext) -> Iterator[None]:
     """Run a body's jobs inside: they are stopped when the attempt is no longer wanted, and what still runs when the
     body has returned is stopped before anything is staged."""
     if spark is None:
         yield
         return
-    with run.cancellation.stopping(lambda: spark.cancel(run.execution)):
+    if spark.pages:
+        context.logger.info(f"Spark shows its jobs at {spark.pages}")
+
+    def report(what: str, done: int, total: int) -> None:
+        context.progress(done, total, what)
+
+    stopping = run.cancellation.stopping(lambda: spark.cancel(run.execution))
+    with stopping, spark.watched(run.execution, report):
         try:
             yield
         except Exception as error:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from headgate.cli import console
+from headgate.cli import console, invocation
 from headgate.cli.graph_input import StoreArgument, graph_uri, open_graph, parameters, query_text
 from headgate.errors import AlreadyExists, InvalidInput
 
@@ -49,7 +49,13 @@ def init(
 
 def load(
     store: StoreArgument,
-    data: Annotated[list[Path], typer.Argument(help="Files: JSONL, CSV, Parquet or Arrow.", metavar="DATA…")],
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            help="Files: JSONL, CSV, Parquet or Arrow. With Spark also URLs, and table:NAME of a catalog.",
+            metavar="DATA…",
+        ),
+    ],
     mode: Annotated[str, typer.Option(help="append, merge or overwrite.", metavar="MODE")] = "append",
     type_name: Annotated[
         str | None, typer.Option("--type", help="The type of rows that do not say theirs.", metavar="TYPE")
@@ -57,6 +63,9 @@ def load(
     rejects: Annotated[
         Path | None, typer.Option(help="Write every rejected row's place and reason here.", metavar="FILE")
     ] = None,
+    engine: Annotated[
+        str, typer.Option(help="auto, local or spark: what loads. It says which it chose and why.", metavar="ENGINE")
+    ] = "auto",
     branch: BranchOption = "main",
     actor: ActorOption = "",
     message: MessageOption = "",
@@ -66,6 +75,10 @@ def load(
     json: console.JsonFlag = False,
 ) -> None:
     """Load files as one commit: all their rows, or none with the reason for each bad one."""
+    from headgate.spark.choice import choose_engine
+
+    settings = invocation.current().settings.spark
+    choice = choose_engine("local" if dry_run else engine, data, settings)
     with open_graph(store, mode="ro" if dry_run else "rw") as opened:
         if dry_run:
             rows = opened.check_load(*data, mode=mode, type_name=type_name, branch=branch, rejects=rejects)
@@ -73,24 +86,52 @@ def load(
                 {"rows": rows, "dry_run": True}, as_json_text=json, draw=lambda: f"would load {_counted(rows)}"
             )
             return
-        done = opened.load(
-            *data,
-            mode=mode,
-            type_name=type_name,
-            branch=branch,
-            actor=actor,
-            message=message,
-            publish_id=publish_id,
-            if_commit=if_commit,
-            rejects=rejects,
-        )
+        console.note(f"engine {choice.engine}: {choice.why}")
+        options: dict[str, Any] = {
+            "mode": mode,
+            "type_name": type_name,
+            "branch": branch,
+            "actor": actor,
+            "message": message,
+            "publish_id": publish_id,
+            "if_commit": if_commit,
+            "rejects": rejects,
+        }
+        if choice.engine == "local":
+            done: Any = opened.load(*data, **options)
+        else:
+            done = _load_by_spark(opened, data, options, settings)
+    told = {**console.as_json(done), "engine": choice.engine, "why": choice.why}
     console.show_either(
-        done,
+        told,
         as_json_text=json,
         draw=lambda: (
             f"loaded before, at {done.commit}" if done.repeated else f"loaded {_counted(done.rows)} at {done.commit}"
         ),
     )
+
+
+def _load_by_spark(opened: Any, data: list[str], options: dict[str, Any], settings: Any) -> Any:
+    from headgate.spark import SparkSessions
+    from headgate.spark.load import spark_load
+
+    sessions = SparkSessions(settings)
+    try:
+        session = sessions.session(jobs="headgate graph load")
+        with console.progress() as bars:
+            bar = bars.add_task("load", total=None)
+
+            def report(what: str, done: int, total: int) -> None:
+                bars.update(bar, description=what[:40], completed=done, total=total)
+
+            done = spark_load(session, opened, *data, report=report, **options)
+    finally:
+        sessions.close()
+    if not done.repeated:
+        rows = [(name, f"{count:,}") for name, count in done.rows.items()]
+        console.stderr().print(console.table(["type", "rows"], rows))
+        console.note(", ".join(f"{name} {value:.1f} s" for name, value in done.seconds.items()))
+    return done
 
 
 def mutate(

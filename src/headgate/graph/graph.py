@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from headgate.clock import SYSTEM_CLOCK, Clock
 from headgate.errors import InvalidInput, Unsupported
@@ -21,11 +21,13 @@ from headgate.graph.load.load import check as check_rows
 from headgate.graph.load.loader import LoadMode
 from headgate.graph.load.sources import Source
 from headgate.graph.manifest.migrate import migrate
+from headgate.graph.manifest.publisher import find_publish
 from headgate.graph.manifest.rows import Commit
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import ancestors, commit_at, commit_at_time, history_of, state_at
 from headgate.graph.merge import Merged, MergeRequest, merge_branch, plan_merge
 from headgate.graph.merge.bases import Commits
+from headgate.graph.pipeline import FrameTransaction, pipeline
 from headgate.graph.read.result import QueryResult
 from headgate.graph.read.snapshot import Snapshot
 from headgate.graph.recovery.heal import heal
@@ -95,6 +97,10 @@ class Graph:
 
     def commit(self, ref: str) -> Commit:
         return commit_at(self._store.manifest, self._store.manifest.state(), ref)
+
+    def find_publish(self, publish_id: str) -> Commit | None:
+        """The commit that a write with this publish id made; None if there is none, or it is long ago."""
+        return find_publish(self._store.manifest, self._store.manifest.state(), publish_id, clock=self._store.clock)
 
     def log(self, branch: str = MAIN) -> Iterator[Commit]:
         """The commits of a branch, newest first."""
@@ -403,6 +409,7 @@ class Graph:
         with upkeep_run(self._store, "repair"):
             return repair(self._store)
 
+    @overload
     def transaction(
         self,
         *,
@@ -412,8 +419,33 @@ class Graph:
         publish_id: str = "",
         if_commit: str = "",
         metadata: Mapping[str, str] | None = None,
-    ) -> Transaction:
-        """Changes that are made on the present head and published together."""
+    ) -> Transaction: ...
+
+    @overload
+    def transaction(
+        self,
+        spark: Any,
+        *,
+        branch: str = MAIN,
+        actor: str = "",
+        message: str = "",
+        publish_id: str = "",
+        if_commit: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> FrameTransaction: ...
+
+    def transaction(
+        self,
+        spark: Any = None,
+        *,
+        branch: str = MAIN,
+        actor: str = "",
+        message: str = "",
+        publish_id: str = "",
+        if_commit: str = "",
+        metadata: Mapping[str, str] | None = None,
+    ) -> Transaction | FrameTransaction:
+        """Changes that are made on the present head and published together; with a SparkSession, by DataFrames."""
         self._check_writable()
         request = WriteRequest(
             branch=branch,
@@ -425,7 +457,10 @@ class Graph:
             metadata=metadata or {},
         )
         base = self.base(branch=branch)
-        return Transaction(self._store, base, replace(request, incarnation=base.incarnation))
+        request = replace(request, incarnation=base.incarnation)
+        if spark is not None:
+            return pipeline().transaction(spark, self._store, base, request)
+        return Transaction(self._store, base, request)
 
     # -------- ending
 

@@ -7,7 +7,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from headgate.errors import MissingExtra
 from headgate.settings import SparkSettings
 from headgate.spark import needs
+from headgate.spark.progress import Report, told
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +79,15 @@ class SparkSessions:
         if context.getLocalProperty(_JOB_GROUP) == jobs:
             context.setLocalProperty(_JOB_GROUP, None)
 
+    def watched(self, jobs: str, report: Report) -> AbstractContextManager[None]:
+        return told(self._session, jobs, report)
+
+    @property
+    def pages(self) -> str:
+        with self._guard:
+            session = self._session
+        return str(session.sparkContext.uiWebUrl or "") if session is not None else ""
+
     def close(self) -> None:
         """Stop the session, if it was started here."""
         with self._guard:
@@ -105,6 +115,10 @@ class SparkSessions:
                 hint="check spark.master and [spark.conf]; `headgate doctor` shows Java and the packages",
                 extra="spark",
             ) from error
+        if needs.installed("pylance") is not None:
+            from headgate.spark.source import register_source
+
+            register_source(session)
         log.info("Spark %s runs on %s; its pages are at %s", session.version, self._settings.master, _pages(session))
         return session
 

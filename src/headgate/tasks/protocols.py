@@ -5,7 +5,8 @@ Upper layers implement these; attempts get the objects handed in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -99,6 +100,15 @@ class SparkProvider(Protocol):
         """Stop the jobs of that name, those that are started later among them."""
         ...
 
+    def watched(self, jobs: str, report: Callable[[str, int, int], None]) -> AbstractContextManager[None]:
+        """While inside, tell how the jobs of that name advance: what is done, and how many tasks of how many."""
+        ...
+
+    @property
+    def pages(self) -> str:
+        """Where the session shows what it does; empty if nowhere."""
+        ...
+
 
 class GraphTransaction(Protocol):
     """A pinned snapshot of a graph, and the changes a task makes to it; published by the runtime, never by the body."""
@@ -110,19 +120,25 @@ class GraphTransaction(Protocol):
         """The rows of a type as an Arrow table, earlier changes of this transaction included."""
         ...
 
+    def frame(self, spark: Any, type_name: str, *, columns: Sequence[str] | None = None) -> Any:
+        """The rows of a type at the base, as a DataFrame of Spark."""
+        ...
+
     def query(self, text: str, **params: Any) -> Any: ...
 
     def sql(self, text: str) -> Any: ...
 
     def mutate(self, text: str, **params: Any) -> Any: ...
 
-    def append(self, type_name: str, rows: Any) -> None: ...
+    def append(self, type_name: str, rows: Any) -> None:
+        """Add rows: an Arrow table, dicts, or a DataFrame, which Spark stages."""
+        ...
 
     def merge(self, type_name: str, rows: Any) -> None: ...
 
     def overwrite(self, type_name: str, rows: Any) -> None: ...
 
-    def delete(self, type_name: str, *, where: str | None = None, ids: list[str] | None = None) -> None: ...
+    def delete(self, type_name: str, *, where: str | None = None, ids: Any = None) -> Any: ...
 
 
 class MergeWorkspace(Protocol):

@@ -257,9 +257,9 @@ def _attempt(graph: Graph, *, input_ref: str, replaces: str = "", changes: bool 
     judged = judged_head(graph.store, "main", input_ref, ["Person", "Note"])
     try:
         if replaces:
-            publish_instead(graph.store, request, change.pending if changes else None, judged)
+            publish_instead(graph.store, request, change.prepare_on if changes else None, judged)
         else:
-            publish_changes(graph.store, request, change.pending, judged)
+            publish_changes(graph.store, request, change.prepare_on, judged)
     finally:
         change.rollback()
 

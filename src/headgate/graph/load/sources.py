@@ -75,7 +75,7 @@ def chunks(schema: Schema, source: Source, *, type_name: str | None, rejected: R
         yield from _batches(_named(schema, type_name, "a record batch reader"), source, "row")
     else:
         if type_name is None:
-            yield from _records(schema, enumerate(source, 1), "row", rejected)
+            yield from records(schema, enumerate(source, 1), "row", rejected)
         else:
             name = _named(schema, type_name, "rows")
             for start in range(0, len(source), CHUNK_ROWS):
@@ -83,18 +83,29 @@ def chunks(schema: Schema, source: Source, *, type_name: str | None, rejected: R
                 yield Chunk(name, rows, name, first=start + 1)
 
 
-def _file(schema: Schema, path: Path, type_name: str | None, rejected: Rejected) -> Iterator[Chunk]:
+def file_format(path: Path) -> str:
+    """The format that a file's name tells: jsonl, csv, parquet or arrow."""
     kind = _FORMATS.get(path.suffix.lower())
     if kind is None:
         known = ", ".join(_FORMATS)
         raise Unsupported(message=f"{path} has no known format", hint=f"its name must end in one of {known}")
     if not path.is_file():
         raise NotFound(message=f"there is no file {path}", kind="file", name=str(path), hint="check the path")
+    return kind
+
+
+def type_of_file(schema: Schema, path: Path, type_name: str | None) -> str:
+    """The type of a file's rows: the one that is named, or the one that the file is named after."""
+    return _named(schema, type_name or _type_of(schema, path), str(path))
+
+
+def _file(schema: Schema, path: Path, type_name: str | None, rejected: Rejected) -> Iterator[Chunk]:
+    kind = file_format(path)
     if kind == "jsonl":
         with path.open("rb") as file:
-            yield from _records(schema, _json_lines(file, path.name, rejected), path.name, rejected, type_name)
+            yield from records(schema, json_lines(file, path.name, rejected), path.name, rejected, type_name)
         return
-    name = _named(schema, type_name or _type_of(schema, path), str(path))
+    name = type_of_file(schema, path, type_name)
     try:
         if kind == "csv":
             yield from _csv(schema, path, name)
@@ -149,9 +160,10 @@ def _csv(schema: Schema, path: Path, name: str) -> Iterator[Chunk]:
             first += batch.num_rows
 
 
-def _json_lines(file: BinaryIO, told: str, rejected: Rejected) -> Iterator[tuple[int, Any]]:
+def json_lines(file: BinaryIO, told: str, rejected: Rejected, *, first: int = 1) -> Iterator[tuple[int, Any]]:
+    """Each line with its number; `first` is the number of the first."""
     loads = json.loads
-    number = 0
+    number = first - 1
     while line := file.readline(LONGEST_LINE):
         number += 1
         if len(line) >= LONGEST_LINE and not line.endswith(b"\n"):
@@ -179,15 +191,16 @@ class _Gathered:
         self.places: list[int] = []
 
 
-def _records(
+def records(
     schema: Schema,
-    records: Iterable[tuple[int, Any]],
+    given: Iterable[tuple[int, Any]],
     told: str,
     rejected: Rejected,
     type_name: str | None = None,
 ) -> Iterator[Chunk]:
+    """Rows of numbered records that say their type, or have the one that is named."""
     gathered: dict[str, _Gathered] = {}
-    for number, record in records:
+    for number, record in given:
         try:
             name, row = _record(record, type_name)
             group = gathered.get(name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headgate.errors import NotFound
 from headgate.graph.language.diagnostics import nearest
+from headgate.graph.pipeline import pipeline
 from headgate.graph.query.prepare import prepare_read
 from headgate.graph.read.execute import Profile, execute, profile
 from headgate.graph.read.explain import explain
@@ -64,6 +65,20 @@ class Snapshot:
             hint = nearest(type_name, known)
             raise NotFound(message=f"there is no type {type_name}", hint=hint, kind="type", name=type_name)
         return self._source.dataset(type_name)
+
+    # -------- on Spark
+
+    def frame(self, spark: Any, type_name: str, *, columns: Sequence[str] | None = None) -> Any:
+        """A type at this commit as a DataFrame; conditions on it are asked of Lance."""
+        return pipeline().read(spark, self._source, type_name, columns)
+
+    def register(self, spark: Any, *, prefix: str = "") -> tuple[str, ...]:
+        """A temporary view of a session for every type, named after it; the names."""
+        return pipeline().register(spark, self._source, prefix)
+
+    def graphframe(self, spark: Any, *, nodes: Sequence[str] | None = None, edges: Sequence[str] | None = None) -> Any:
+        """Nodes and edges of some or all types as a GraphFrame."""
+        return pipeline().graphframe(spark, self._source, nodes, edges)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.commit!r})"

@@ -178,17 +178,31 @@ class TableStore:
             new += [fragment for part in parts for fragment in part.fragments]
         except Exception as error:
             raise as_error(error, doing=f"stage a change to table {at.path}") from error
-        rows = at.rows - len(removed) + _count(new) - (0 if folded is None else folded.num_rows)
+        gone_rows = len(removed) + (0 if folded is None else folded.num_rows)
+        return self.stage_fragments(at, parts=[Part(tuple(new))], updated=updated, dropped=dropped, removed=gone_rows)
+
+    def without_rows(self, at: TableSnapshot, number: int, offsets: Sequence[int]) -> Any | None:
+        """A fragment without some of its rows, for `stage_fragments`; None if it has no others."""
+        try:
+            return at.dataset.get_fragment(number).delete_rows(list(offsets))
+        except Exception as error:
+            raise as_error(error, doing=f"remove rows of table {at.path}") from error
+
+    def stage_fragments(
+        self, at: TableSnapshot, *, parts: Sequence[Part], updated: Sequence[Any], dropped: Sequence[int], removed: int
+    ) -> Staged:
+        """One transaction of parts that come and of fragments that lost `removed` rows in all."""
+        new = [fragment for part in parts for fragment in part.fragments]
         operation: Any
         if not updated and not dropped:
             operation = LanceOperation.Append(new)
         elif not new:
-            operation = LanceOperation.Delete(updated, dropped, "rows by address")
+            operation = LanceOperation.Delete(list(updated), list(dropped), "rows by address")
         else:
             operation = LanceOperation.Update(
-                removed_fragment_ids=dropped, updated_fragments=updated, new_fragments=new
+                removed_fragment_ids=list(dropped), updated_fragments=list(updated), new_fragments=new
             )
-        return staged_on(at, rows, operation)
+        return staged_on(at, at.rows - removed + _count(new), operation)
 
     def stage_overwrite(self, at: TableSnapshot, *, add: pa.Table | None = None, parts: Sequence[Part] = ()) -> Staged:
         """Replace every row, by none if there are none."""
@@ -216,7 +230,7 @@ class TableStore:
         """Remove the files of a part that was never committed."""
         for fragment in part.fragments:
             for file in fragment.files:
-                self._objects.delete(f"{folder(at.path, at.fork)}/data/{file.path}")
+                self._objects.delete(f"{data_folder(at)}/{file.path}")
 
     # -------- removing
 
@@ -367,6 +381,11 @@ def _names_in(dataset: LanceDataset) -> set[str]:
     """The data files and the index segments of a version."""
     files = {str(file.path) for fragment in dataset.get_fragments() for file in fragment.metadata.files}
     return files | {str(segment.uuid) for index in dataset.describe_indices() for segment in index.segments}
+
+
+def data_folder(at: TableSnapshot) -> str:
+    """Where the files of a table's rows are, below the graph's root."""
+    return f"{folder(at.path, at.fork)}/data"
 
 
 def _count(fragments: Iterable[Any]) -> int:

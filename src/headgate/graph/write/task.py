@@ -7,7 +7,7 @@ and the publish table asks whether it was abandoned; anything else, and the fenc
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 from headgate.errors import InvalidInput
@@ -18,10 +18,11 @@ from headgate.graph.manifest.travel import ancestors, commit_at, state_at
 from headgate.graph.store import GraphStore
 from headgate.graph.write.base import Base
 from headgate.graph.write.commit import Written, write
-from headgate.graph.write.pending import Pending
-from headgate.graph.write.prepare import prepare_pending
 from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
 from headgate.publication import Head, Ref
+
+PrepareOn = Callable[[Base], Prepared | None]
+"""Checks the changes of a task against a base, and stages them there."""
 
 
 def base_at(store: GraphStore, state: ManifestState, ref: str) -> Base:
@@ -75,21 +76,27 @@ def _head(branch: str, commit: Commit, parent: str) -> Head:
 
 
 def publish_changes(
-    store: GraphStore, request: WriteRequest, pending: Pending, judged: Judged, *, timeout: float | None = None
+    store: GraphStore,
+    request: WriteRequest,
+    changes: PrepareOn,
+    judged: Judged,
+    *,
+    timeout: float | None = None,
+    staged_under: str = "",
 ) -> Written:
     """Publish on the head, whatever has happened to tables the task does not use."""
 
     def prepare(state: ManifestState) -> Prepared | None:
         base = Base.of(store, state, request.branch)
-        made = prepare_pending(base, pending.on(base.snapshot), insert_only=False)
+        made = changes(base)
         if made is None:
             return None
         changed = {change.table for change in made.changes}
         used = {table: at for table, at in judged.pins.items() if table not in changed}
         _check_unmoved(state, request.branch, judged)
-        return replace(made, reads={**made.reads, **used})
+        return replace(made, reads={**made.reads, **used}, insert_only=False)
 
-    return write(store, request, prepare, timeout=timeout)
+    return write(store, request, prepare, timeout=timeout, staged_under=staged_under)
 
 
 def _check_unmoved(state: ManifestState, branch: str, judged: Judged) -> None:
@@ -103,10 +110,11 @@ def _check_unmoved(state: ManifestState, branch: str, judged: Judged) -> None:
 def publish_instead(
     store: GraphStore,
     request: WriteRequest,
-    pending: Pending | None,
+    pending: PrepareOn | None,
     judged: Judged,
     *,
     timeout: float | None = None,
+    staged_under: str = "",
 ) -> Written:
     """Take the place of an abandoned commit: its tables go back to the input ref, and the changes come on top.
 
@@ -120,7 +128,7 @@ def publish_instead(
         if there.schema_order != back.schema_order:
             raise InvalidInput(message="the schema has changed since the input ref", hint="start a new workflow")
         gone = commit_at(store.manifest, state, request.replaces)
-        made = None if pending is None else prepare_pending(back, pending.on(back.snapshot), insert_only=False)
+        made = None if pending is None else pending(back)
         changes = {change.table: change for change in made.changes} if made else {}
         names = {there.table_key(name): name for name in there.tables}
         for table in gone.tables:
@@ -132,7 +140,7 @@ def publish_instead(
             schema_order=there.schema_order,
         )
 
-    return write(store, conditional, prepare, timeout=timeout)
+    return write(store, conditional, prepare, timeout=timeout, staged_under=staged_under)
 
 
 def on_pin(there: Base, change: TableChange, pin: TableAt) -> TableChange:
@@ -143,16 +151,3 @@ def on_pin(there: Base, change: TableChange, pin: TableAt) -> TableChange:
     in_place = pin.fork == change.at.fork and there.owns(row, change.at.fork)
     forked = replace(change, new_fork="" if in_place else there.new_fork())
     return forked if same and change.staged is not None else replace(forked, pin=TableAt(pin.version, pin.fork))
-
-
-def changed_tables(pending: Pending) -> Mapping[str, str]:
-    """What is pending, per type, for people."""
-    told = {}
-    for name, table in pending.tables().items():
-        if table.image:
-            told[name] = f"overwritten with {table.added.num_rows} rows"
-        else:
-            parts = [f"{table.added.num_rows} rows written"] if table.added.num_rows else []
-            parts += [f"{len(table.deleted)} removed"] if len(table.deleted) else []
-            told[name] = ", ".join(parts)
-    return told

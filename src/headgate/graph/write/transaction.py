@@ -6,7 +6,7 @@ with it. Nothing is stored before `commit`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeAlias
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from headgate.errors import InvalidInput, Problem, Unsupported
 from headgate.graph.manifest.state import ManifestState
+from headgate.graph.pipeline import FrameTransaction, is_frame, pipeline
 from headgate.graph.query.predicate import TRUE
 from headgate.graph.read.result import QueryResult
 from headgate.graph.read.snapshot import Snapshot
@@ -27,7 +28,7 @@ from headgate.graph.write.filters import matching
 from headgate.graph.write.mutate import Affected, apply
 from headgate.graph.write.overlay import Overlay
 from headgate.graph.write.pending import Pending
-from headgate.graph.write.prepare import prepare_pending
+from headgate.graph.write.prepare import check_pending, prepare_pending
 from headgate.graph.write.prepared import Prepared, WriteRequest
 from headgate.graph.write.shape import shape
 from headgate.graph.write.statements import mutation
@@ -55,6 +56,7 @@ class Transaction:
         self._request = request
         self._pending = Pending(base.schema, base.snapshot)
         self._overlay = Overlay(base)
+        self._frames: FrameTransaction | None = None
         self._over = ""
         self.written: Written | None = None
 
@@ -92,6 +94,11 @@ class Transaction:
         """The result of a SELECT over the types as views, earlier changes of this transaction included."""
         return self._snapshot().sql(text)
 
+    def frame(self, spark: Any, type_name: str, *, columns: Sequence[str] | None = None) -> Any:
+        """The rows of a type at the base, as a DataFrame; changes of this transaction are not among them."""
+        self._check_usable()
+        return pipeline().read(spark, self._base, self._type(type_name).name, columns)
+
     # -------- changing
 
     def mutate(self, text: str, **params: Any) -> Affected:
@@ -106,6 +113,10 @@ class Transaction:
     def append(self, type_name: str, rows: Rows) -> None:
         """Add rows; one whose id is taken is refused."""
         table = self._type(type_name)
+        if is_frame(rows):
+            self._check_may_write()
+            self._by_frames(rows).append(type_name, rows)
+            return
         self._check_writable()
         shaped, made_up = self._shaped(table, rows)
         _refuse_twice(table, shaped)
@@ -114,6 +125,10 @@ class Transaction:
     def merge(self, type_name: str, rows: Rows) -> None:
         """Add rows, or replace those with their id; an edge without a key is known by its two ends."""
         table = self._type(type_name)
+        if is_frame(rows):
+            self._check_may_write()
+            self._by_frames(rows).merge(type_name, rows)
+            return
         self._check_writable()
         shaped, made_up = self._shaped(table, rows)
         if isinstance(table, EdgeType) and not table.key:
@@ -123,15 +138,26 @@ class Transaction:
     def overwrite(self, type_name: str, rows: Rows) -> None:
         """Replace every row of a type."""
         table = self._type(type_name)
+        if is_frame(rows):
+            self._check_may_write()
+            self._by_frames(rows).overwrite(type_name, rows)
+            return
         self._check_writable()
         shaped, _ = self._shaped(table, rows)
         _refuse_twice(table, shaped)
         self._pending.overwrite(table, shaped)
 
-    def delete(self, type_name: str, *, where: str | None = None, ids: list[str] | None = None) -> int:
-        """Remove rows by an SQL condition or by id, and with a node its edges; how many there were."""
+    def delete(self, type_name: str, *, where: str | None = None, ids: Any = None) -> int:
+        """Remove rows by an SQL condition or by id, and with a node its edges; how many there were.
+
+        `ids` may be a DataFrame that names rows by `id` or by their key; then nobody counts.
+        """
         self._check_usable()
         table = self._type(type_name)
+        if is_frame(ids):
+            self._check_may_write()
+            self._by_frames(ids).delete(type_name, ids)
+            return 0
         self._check_writable()
         if (where is None) == (ids is None):
             raise InvalidInput(message=f"delete from {type_name} needs either where or ids", hint="give one of them")
@@ -148,7 +174,10 @@ class Transaction:
         self._check_usable()
         self._over = "committed"
         try:
-            self.written = write(self._store, self._request, self._prepare)
+            if self._frames is not None:
+                self.written = self._frames.commit()
+            else:
+                self.written = write(self._store, self._request, self._prepare)
         except BaseException:
             self._over = "failed"
             raise
@@ -160,6 +189,8 @@ class Transaction:
         """Forget the changes."""
         self._over = self._over or "rolled back"
         self._overlay.close()
+        if self._frames is not None:
+            self._frames.rollback()
 
     def __enter__(self) -> Transaction:
         return self
@@ -172,7 +203,42 @@ class Transaction:
         else:
             self.rollback()
 
+    # -------- for whoever publishes it
+
+    def check(self) -> None:
+        """Raise what publishing the changes on the base would raise."""
+        if self._frames is not None:
+            self._frames.prepare_on(self._base)
+        else:
+            check_pending(self._base, self._pending)
+
+    def prepare_on(self, base: Base) -> Prepared | None:
+        """Check and stage the changes on a base whose touched tables have the same content."""
+        if self._frames is not None:
+            return self._frames.prepare_on(base)
+        return prepare_pending(base, self._pending.on(base.snapshot), insert_only=False)
+
+    def published(self, publish: Callable[[], Written]) -> Written:
+        """Run the publish of these changes; files that it turns out not to need are removed."""
+        return publish() if self._frames is None else self._frames.published(publish)
+
+    @property
+    def staged_under(self) -> str:
+        """The record that covers files which are staged already; empty if none are."""
+        return self._frames.staged_under if self._frames is not None else ""
+
+    def told(self) -> Mapping[str, str]:
+        """What has been changed, per type, for people."""
+        return self._frames.told() if self._frames is not None else _changed_tables(self._pending)
+
     # -------- inside
+
+    def _by_frames(self, frame: Any) -> FrameTransaction:
+        if self._pending.tables():
+            raise _two_ways()
+        if self._frames is None:
+            self._frames = pipeline().transaction(frame.sparkSession, self._store, self._base, self._request)
+        return self._frames
 
     def _snapshot(self) -> Snapshot:
         self._check_usable()
@@ -190,6 +256,11 @@ class Transaction:
         return self._base.type(name)
 
     def _check_writable(self) -> None:
+        if self._frames is not None:
+            raise _two_ways()
+        self._check_may_write()
+
+    def _check_may_write(self) -> None:
         if not self._writable:
             raise Unsupported(message="the graph was declared for reading only", hint="declare it without ReadOnly")
 
@@ -217,6 +288,13 @@ class Transaction:
         return with_known_ids(rows, self._base.snapshot(table.name), mine.added if mine else None)
 
 
+def _two_ways() -> Unsupported:
+    return Unsupported(
+        message="a transaction is made of DataFrames or of rows, and this one has both",
+        hint="make a DataFrame of the rows with spark.createDataFrame",
+    )
+
+
 def _last_of_each(rows: pa.Table, columns: list[str]) -> pa.Table:
     kept = last_rows(rows, columns)
     return rows if kept is None else rows.take(kept)
@@ -229,3 +307,15 @@ def _refuse_twice(table: TableType, rows: pa.Table) -> None:
             message=f"{len(twice)} ids of {table.name} are given more than once: {', '.join(map(repr, twice[:5]))}",
             hint="give each row an id of its own, or merge",
         )
+
+
+def _changed_tables(pending: Pending) -> dict[str, str]:
+    told = {}
+    for name, table in pending.tables().items():
+        if table.image:
+            told[name] = f"overwritten with {table.added.num_rows} rows"
+        else:
+            parts = [f"{table.added.num_rows} rows written"] if table.added.num_rows else []
+            parts += [f"{len(table.deleted)} removed"] if len(table.deleted) else []
+            told[name] = ", ".join(parts)
+    return told
