@@ -115,6 +115,15 @@ BENCHMARKS: dict[str, Benchmark] = {
     "graph_merge": Benchmark(
         (), (Bar("growth", "<=", 3), Bar("branch_create_ms", "<=", 20, "ms"), Bar("changes_ms", "<=", 300, "ms"))
     ),
+    "graph_upkeep": Benchmark(
+        _arguments("--writes 10000"),
+        (
+            Bar("size_ratio", "<=", 1.2),
+            Bar("point_ratio", "<=", 1.2),
+            Bar("scan_ratio", "<=", 1.2),
+            Bar("write_ratio", "<=", 1.2),
+        ),
+    ),
     "graph_soak": Benchmark(_arguments("--seconds 60"), _zero("lost", "duplicated", "half_visible")),
     "crash_graph": Benchmark(
         (),
