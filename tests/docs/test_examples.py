@@ -15,9 +15,11 @@ PAGES = [
     "docs/guide/running.md",
     "docs/guide/attempts.md",
     "docs/guide/graph-schema.md",
+    "docs/guide/graph-schema-changes.md",
     "docs/guide/graph-queries.md",
     "docs/guide/graph-writes.md",
     "docs/operations/looking-after.md",
+    "docs/operations/graph-upkeep.md",
 ]
 
 
