@@ -13,7 +13,7 @@ import typer
 from headgate.cli import console, invocation
 from headgate.cli.inputs import Asked, store_blocks
 from headgate.cli.serving import signals_stop
-from headgate.cli.workflow_runs import published
+from headgate.cli.workflow_tree import published
 from headgate.errors import InvalidInput, NotFound, Problem, Transient
 from headgate.ids import ULIDS
 

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from headgate.cli import console
+from headgate.cli import console, invocation
 from headgate.cli.inputs import Asked, prints_are_notes, store_blocks
+from headgate.cli.workflow_tree import LiveTree, published
 from headgate.errors import HeadgateError, InvalidInput, response_to
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import RenderableType
-
     from headgate.attempts.report import AttemptReport
-    from headgate.orchestrators.conductor.workflows import ServerTask
-    from headgate.orchestrators.engine.scheduler import Entry, TaskView
-    from headgate.orchestrators.local_records import TaskRecord, WorkflowRecord
+    from headgate.orchestrators.executors import Listener, Running
+    from headgate.orchestrators.executors.running import Why
+    from headgate.orchestrators.local_records import WorkflowRecord
     from headgate.orchestrators.machine import Machine
-    from headgate.tasks.context import Progress
     from headgate.tasks.declaration import TaskDeclaration
     from headgate.tasks.protocols import PolledAttempt
 
@@ -61,7 +58,7 @@ def run_file(
         console.show_json({"workflow": raw, "input": whole, "writes": check_targets(definition, rules, whole)})
         return
     workflow = machine.engine.start(raw, given, rules=rules, modules=modules)
-    _run(machine, [workflow], declarations, asked)
+    _run(machine, [workflow], declarations, modules, asked)
 
 
 def resume(machine: Machine, workflow: str | None, asked: Asked) -> None:
@@ -88,7 +85,7 @@ def resume(machine: Machine, workflow: str | None, asked: Asked) -> None:
         )
     modules = dict.fromkeys(module for one in found for module in one.modules)
     declarations = {declaration.name: declaration for declaration in load_tasks(*modules)}
-    _run(machine, [machine.engine.resume(one.id) for one in found], declarations, asked)
+    _run(machine, [machine.engine.resume(one.id) for one in found], declarations, list(modules), asked)
 
 
 def retry(machine: Machine, workflow: str, modules: Sequence[str], asked: Asked) -> None:
@@ -108,7 +105,7 @@ def retry(machine: Machine, workflow: str, modules: Sequence[str], asked: Asked)
         console.show_either(told, as_json_text=asked.json, draw=lambda: f"would retry {told.reference}: {told.reason}")
         return
     machine.engine.retry(task, reason="retried by hand")
-    _run(machine, [machine.engine.workflow(workflow)], declarations, asked)
+    _run(machine, [machine.engine.workflow(workflow)], declarations, named, asked)
 
 
 def task_to_retry(machine: Machine, workflow: str) -> str:
@@ -125,42 +122,94 @@ def task_to_retry(machine: Machine, workflow: str) -> str:
 
 
 def _run(
-    machine: Machine, workflows: list[WorkflowRecord], declarations: dict[str, TaskDeclaration], asked: Asked
+    machine: Machine,
+    workflows: list[WorkflowRecord],
+    declarations: dict[str, TaskDeclaration],
+    modules: Sequence[str],
+    asked: Asked,
 ) -> None:
-    from headgate.orchestrators.engine.runner import run_workflow
-
-    json = asked.json
     ended: list[WorkflowRecord] = []
     error: BaseException | None = None
     for workflow in workflows:
-        tree = _Tree(machine, workflow, quiet=json)
+        tree = LiveTree(machine, workflow, quiet=asked.json)
         try:
             with tree.live(), prints_are_notes():
-                over = run_workflow(
-                    machine.engine,
-                    replace(
-                        machine.runtime(orchestrator=machine.engine), on_phase=tree.phase, on_progress=tree.progress
-                    ),
-                    declarations,
-                    workflow,
-                    on_attempt=tree.attempt,
-                    on_report=tree.report,
-                )
+                over = _run_one(machine, workflow, declarations, modules, asked, tree)
         except KeyboardInterrupt:
             console.note(f"hint: headgate run --resume {workflow.id} goes on with it")
             raise
         ended.append(over)
         error = tree.error if over.status != "COMPLETED" else error
-        if not json:
+        if not asked.json:
             console.show(tree.drawn())
             console.say(f"{over.name}: {over.status}, workflow {over.id}")
             if over.reason:
                 console.note(f"error: {over.reason}")
-    if json:
+    if asked.json:
         facts = [workflow_facts(machine, one) for one in ended]
         console.show_json(facts[0] if len(facts) == 1 else facts)
     if any(one.status != "COMPLETED" for one in ended):
         raise typer.Exit(response_to(error).exit_code if isinstance(error, HeadgateError) else 1)
+
+
+def _run_one(
+    machine: Machine,
+    workflow: WorkflowRecord,
+    declarations: dict[str, TaskDeclaration],
+    modules: Sequence[str],
+    asked: Asked,
+    tree: LiveTree,
+) -> WorkflowRecord:
+    """In this process, unless it gains from others: branches side by side, bodies that can be ended."""
+    from headgate.orchestrators.engine.definitions import read_definition
+    from headgate.orchestrators.engine.parallel import executors_wanted, run_in_executors
+    from headgate.orchestrators.engine.runner import check_runnable, run_workflow
+
+    check_runnable(machine.engine, declarations, workflow)
+    executors = asked.jobs or executors_wanted(read_definition(workflow.definition), declarations)
+    if executors:
+        debug = invocation.current().debug
+        listener = _listener(tree)
+        return run_in_executors(machine, workflow, modules=modules, executors=executors, listener=listener, debug=debug)
+    task = [""]
+
+    def begun(polled: PolledAttempt) -> None:
+        task[0] = polled.id.task_id
+        tree.attempt(polled)
+
+    runtime = replace(
+        machine.runtime(orchestrator=machine.engine),
+        on_phase=lambda step, seconds: tree.doing(task[0], _took(step, seconds)),
+        on_progress=lambda progress: tree.doing(task[0], progress.told),
+    )
+    return run_workflow(machine.engine, runtime, declarations, workflow, on_attempt=begun, on_report=tree.report)
+
+
+def _took(step: str, seconds: float) -> str:
+    return f"{step} took {seconds * 1000:.1f} ms"
+
+
+def _listener(tree: LiveTree) -> Listener:
+    """Tells the tree what executors do."""
+    from headgate.orchestrators.executors import Listener
+
+    class ToTree(Listener):
+        def began(self, running: Running) -> None:
+            tree.attempt(running.attempt)
+
+        def took(self, running: Running, step: str, seconds: float) -> None:
+            tree.doing(running.attempt.id.task_id, _took(step, seconds))
+
+        def progressed(self, running: Running) -> None:
+            tree.doing(running.attempt.id.task_id, running.progress.told if running.progress else "")
+
+        def ended(self, running: Running, report: AttemptReport) -> None:
+            tree.report(report)
+
+        def died(self, running: Running, why: Why, status: str | None) -> None:
+            tree.over(running.attempt.id.task_id, f"{running.attempt.task_name}: {status or 'not reported'}: {why}")
+
+    return ToTree()
 
 
 def workflow_facts(machine: Machine, workflow: WorkflowRecord) -> dict[str, Any]:
@@ -191,85 +240,3 @@ def workflow_facts(machine: Machine, workflow: WorkflowRecord) -> dict[str, Any]
             for task in machine.engine.tasks(workflow=workflow.id)
         ],
     }
-
-
-def published(task: TaskRecord | TaskView | ServerTask) -> str | None:
-    """The ref a task published, of whichever store it writes; None if the head stayed as it was."""
-    for key, block in (task.output or {}).items():
-        if isinstance(block, dict) and "ref" in block and block != task.input.get(key):
-            return str(block["ref"])
-    return None
-
-
-def tree_of(workflow: WorkflowRecord, entries: list[Entry], now: dict[str, str] | None = None) -> RenderableType:
-    """A workflow as far as it has come; `now` says what the attempts in progress do, by task id."""
-    from rich.text import Text
-    from rich.tree import Tree
-
-    top = Tree(Text(f"{workflow.name} {workflow.id} {workflow.status}"), guide_style="dim")
-    levels = [top]
-    for entry in entries:
-        told = f"{entry.reference}{f' [{entry.iteration}]' if entry.iteration else ''} {entry.status}"
-        if entry.task is not None:
-            told += f", retry {entry.task.retry_count}" if entry.task.retry_count else ""
-            ref = published(entry.task)
-            told += f" -> {ref}" if ref else ""
-            doing = (now or {}).get(entry.task.id)
-            told += f": {doing}" if doing else f": {entry.task.reason}" if entry.task.reason else ""
-        levels = levels[: entry.depth + 1]
-        levels.append(levels[-1].add(Text(told, style=_STYLES.get(entry.status, ""))))
-    return top
-
-
-_STYLES = {"COMPLETED": "green", "FAILED": "red", "FAILED_WITH_TERMINAL_ERROR": "red", "IN_PROGRESS": "bold"}
-
-
-class _Tree:
-    """The tree of a running workflow: drawn over itself on a terminal, told line by line elsewhere."""
-
-    def __init__(self, machine: Machine, workflow: WorkflowRecord, *, quiet: bool) -> None:
-        self._machine, self._workflow, self._quiet = machine, workflow, quiet
-        self._now: dict[str, str] = {}
-        self._task = ""
-        self._live: Any = None
-        self.error: BaseException | None = None
-
-    def live(self) -> Any:
-        from rich.live import Live
-
-        screen = console.stderr()
-        if self._quiet or not screen.is_terminal:
-            return nullcontext()
-        self._live = Live(self.drawn(), console=screen, transient=True, refresh_per_second=8)
-        return self._live
-
-    def drawn(self) -> RenderableType:
-        orchestrator = self._machine.engine
-        return tree_of(orchestrator.workflow(self._workflow.id), orchestrator.outline(self._workflow.id), self._now)
-
-    def attempt(self, polled: PolledAttempt) -> None:
-        self._task = polled.id.task_id
-        self._tell(f"{polled.reference_task}: started, retry {polled.id.retry_count}")
-
-    def phase(self, step: str, seconds: float) -> None:
-        self._now[self._task] = f"{step} took {seconds * 1000:.1f} ms"
-        self._refresh()
-
-    def progress(self, progress: Progress) -> None:
-        self._now[self._task] = progress.told
-        self._refresh()
-
-    def report(self, report: AttemptReport) -> None:
-        self._now.pop(self._task, None)
-        self.error = report.error
-        self._tell(f"{report.task}: {report.status or 'not reported'} ({report.seconds:.2f} s)")
-
-    def _tell(self, line: str) -> None:
-        if self._live is not None:
-            self._refresh()
-        elif not self._quiet:
-            console.note(line)
-
-    def _refresh(self) -> None:
-        if self._live is not None:
-            self._live.update(self.drawn())

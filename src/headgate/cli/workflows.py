@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from headgate.cli import console, invocation, workflow_runs
+from headgate.cli import console, invocation, workflow_runs, workflow_tree
 from headgate.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _shown(machine: Machine, record: WorkflowRecord) -> RenderableType:
         for task in machine.engine.tasks(workflow=record.id)
     ]
     return Group(
-        workflow_runs.tree_of(record, machine.engine.outline(record.id)),
+        workflow_tree.tree_of(record, machine.engine.outline(record.id)),
         console.table(["", "task", "round", "retry", "status", "task id", "reason"], rows),
         Text("\n".join(lines)),
     )
