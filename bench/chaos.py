@@ -48,6 +48,8 @@ AT_A_TIME = 4
 """Workflows that run at once."""
 SETTLE = 240.0
 """Seconds that workflows have to end after the last fault."""
+UP_WITHIN = 600.0
+"""Seconds that a server may take to come up on a machine that has much else to do."""
 SERVER_REST = 45.0
 """Seconds between two restarts of Conductor, which takes a while to come up."""
 
@@ -261,12 +263,12 @@ class Chaos:
     def _restart_lakefs(self) -> None:
         self.lakefs.kill()
         time.sleep(self.random.uniform(0, 2))
-        self.lakefs.start()
+        self.lakefs.start(within=UP_WITHIN)
 
     def _restart_conductor(self) -> None:
         self.conductor.kill()
         time.sleep(self.random.uniform(0, 2))
-        self.conductor.start()
+        self.conductor.start(within=UP_WITHIN)
         self._restarted_at = time.monotonic()
 
     def tend(self, *, until: float | None = None) -> None:

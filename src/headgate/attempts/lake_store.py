@@ -49,7 +49,7 @@ from headgate.tasks.io import WorkspaceBlock
 from headgate.tasks.protocols import SparkProvider
 from headgate.tasks.specs import WorkspaceSpec
 from headgate.telemetry import SILENT, Recorder
-from headgate.telemetry.metrics import staging_branches, transferred
+from headgate.telemetry.metrics import transferred
 
 log = logging.getLogger(__name__)
 
@@ -220,8 +220,6 @@ class LakeStore:
         staged = Staged(repository=self._block.repository, branch=branch, commit=self._block.input_ref)
         cleanup.callback(failpoint, Failpoint.ATTEMPT_STAGING_DELETED)
         cleanup.later(f"delete the staging branch {staged.branch}", delete_staging_branch, self._lake, staged)
-        cleanup.callback(self._recorder.record, staging_branches(-1))
-        self._recorder.record(staging_branches(1))
         self._lake.create_branch(staged.repository, staged.branch, at=self._block.input_ref)
 
     # publishing

@@ -69,7 +69,7 @@ ABANDONED = Metric(
 STAGING_BRANCHES = Metric(
     name="headgate_staging_branches",
     kind=Kind.GAUGE,
-    about="Staging branches that attempts of this worker have open.",
+    about="Staging branches in the lakes of the settings: of attempts that run, and of those that left them.",
 )
 TRANSFER_BYTES = Metric(
     name="headgate_transfer_bytes_total",
@@ -133,10 +133,6 @@ def publish_took(store: str, move: str, strength: str, seconds: float) -> Observ
 
 def transferred(direction: str, source: str, size: int) -> Observation:
     return Observation(TRANSFER_BYTES.name, size, (direction, source))
-
-
-def staging_branches(change: int) -> Observation:
-    return Observation(STAGING_BRANCHES.name, change)
 
 
 def fence_refused(error: HeadgateError) -> Observation | None:

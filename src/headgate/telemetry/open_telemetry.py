@@ -32,6 +32,7 @@ except ImportError as error:
     ) from error
 
 _EXPORTER = "OTEL_TRACES_EXPORTER"
+_FLUSH_MS = 2000
 
 
 class OpenTelemetryTraces:
@@ -52,6 +53,9 @@ class OpenTelemetryTraces:
                 span.set_status(StatusCode.OK if outcome == COMPLETED else StatusCode.ERROR)
 
             yield told
+        # An executor may be ended at any moment after this.
+        if isinstance(self._provider, TracerProvider):
+            self._provider.force_flush(_FLUSH_MS)
 
     def phase(self, name: str) -> AbstractContextManager[object]:
         return self._tracer.start_as_current_span(name)

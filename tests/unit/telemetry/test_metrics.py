@@ -14,17 +14,20 @@ from tests.unit.attempts.kit import WRITE, Kit, Params, Result, at, declared
 from headgate.attempts.lake_store import lake_opener
 from headgate.errors import InvalidSettings, PublishFenceError, StaleAttemptError
 from headgate.failpoints import Failpoint
-from headgate.settings import Settings, TelemetrySettings
+from headgate.lake import EmbeddedLake
+from headgate.orchestrators.machine import Machine
+from headgate.orchestrators.worker.telemetry import StagingBranches
+from headgate.settings import Settings, TelemetrySettings, load
 from headgate.telemetry.endpoint import Sources, answer, serving
 from headgate.telemetry.metrics import (
     ABANDONED,
     LEASE_REMAINING,
     METRICS,
+    STAGING_BRANCHES,
     attempt_ended,
     fence_refused,
     phase_took,
     publish_took,
-    staging_branches,
     transferred,
 )
 from headgate.telemetry.registry import CONTENT_TYPE, MetricsRegistry
@@ -77,7 +80,6 @@ def test_an_attempt_reports_its_phases_its_publish_and_its_end(kit: Kit) -> None
     assert seen['headgate_publish_seconds_count{move="merge",store="workspace",strength="hard"}'] == 1
     assert seen['headgate_transfer_bytes_total{direction="down",from="lake"}'] == 2
     assert seen['headgate_transfer_bytes_total{direction="up",from="workspace"}'] == 3
-    assert seen["headgate_staging_branches"] == 0
     phases = set(re.findall(r'phase="([^"]+)"', "\n".join(seen)))
     assert phases == {
         *("input", "download", "pre guardrail", "body", "post guardrail", "attempt fence", "stage"),
@@ -85,14 +87,18 @@ def test_an_attempt_reports_its_phases_its_publish_and_its_end(kit: Kit) -> None
     }
 
 
-def test_a_staging_branch_is_counted_while_it_is_there(kit: Kit) -> None:
-    registry = MetricsRegistry()
-    seen: list[float] = []
-    opener = lake_opener(lambda block: kit.lake, recorder=registry)
-    watched = kit.with_parts(recorder=registry, stores={"workspace": opener})
-    with at(Failpoint.ATTEMPT_STAGED, lambda: seen.append(shown(registry)["headgate_staging_branches"])):
-        watched.run(WRITE)
-    assert (seen, shown(registry)["headgate_staging_branches"]) == ([1], 0)
+def test_staging_branches_are_counted_in_the_lakes(tmp_path: Path) -> None:
+    """Those that a dead worker left are there, too; a lake is not asked at each look."""
+    (tmp_path / "headgate.toml").write_text('[stores.songs]\nlake = "embedded"\n')
+    settings = load(start=tmp_path, environ={}, home=tmp_path).settings
+    with EmbeddedLake(tmp_path / ".headgate/lake", create=True) as lake, Machine(settings) as machine:
+        ref = lake.create_repository("songs")
+        counted = StagingBranches(machine)
+        lake.create_branch("songs", "headgate-staging-x", at=ref)
+        assert counted.count() == 1
+        lake.create_branch("songs", "headgate-staging-y", at=ref)
+        assert counted.count() == 1
+        assert StagingBranches(machine).count() == 2
 
 
 def test_failures_are_counted_by_cause_and_fences_by_reason(kit: Kit) -> None:
@@ -151,7 +157,7 @@ def test_a_gauge_can_be_asked_when_somebody_looks() -> None:
 
 def test_the_endpoint_answers_metrics_and_health() -> None:
     registry, waits = MetricsRegistry(), ["for the server"]
-    registry.record(staging_branches(2))
+    registry.ask(STAGING_BRANCHES, lambda: 2.0)
     sources = Sources(registry.text, CONTENT_TYPE, lambda: waits[0] if waits else None)
     with serving("127.0.0.1:0", sources) as address, urllib3.PoolManager(retries=False) as pool:
 

@@ -24,8 +24,10 @@ def traced(kit: Kit, declaration: TaskDeclaration, times: int = 1) -> list[Reada
     traces = open_traces(exporter=exporter)
     for _ in range(times):
         kit.with_parts(traces=traces).run(declaration)
+    # Sent when the attempt is over, and not when the process ends: an executor may be killed at any time.
+    spans = list(exporter.get_finished_spans())
     traces.close()
-    return list(exporter.get_finished_spans())
+    return spans
 
 
 def test_an_attempt_is_one_trace_with_a_span_for_each_phase(kit: Kit) -> None:

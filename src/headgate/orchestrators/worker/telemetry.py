@@ -5,12 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from headgate.attempts.names import PREFIX
+from headgate.errors import HeadgateError
 from headgate.orchestrators.executors import Pool
 from headgate.orchestrators.machine import Machine
 from headgate.settings import Settings
 from headgate.telemetry import SILENT, Observation, Recorder
 from headgate.telemetry.endpoint import Sources, serving
-from headgate.telemetry.metrics import ABANDONED, LEASE_REMAINING
+from headgate.telemetry.metrics import ABANDONED, LEASE_REMAINING, STAGING_BRANCHES
+
+_COUNT_EVERY = 30.0
+
+
+class StagingBranches:
+    """How many staging branches there are in the lakes of the settings; they are asked now and then, not each time."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._counted: float | None = None
+        self._counted_at = -_COUNT_EVERY
+
+    def count(self) -> float | None:
+        """None for what cannot be told: a lake that does not answer."""
+        now = self._machine.clock.monotonic()
+        if now - self._counted_at >= _COUNT_EVERY:
+            self._counted_at = now
+            try:
+                found = (store.lake.branches(store.repository, prefix=PREFIX) for store in self._machine.lakes.all())
+                self._counted = float(sum(1 for branches in found for _ in branches))
+            except HeadgateError:
+                self._counted = None
+        return self._counted
 
 
 class Telemetry:
@@ -43,6 +68,7 @@ class Telemetry:
 
         registry.ask(LEASE_REMAINING, lease_remaining)
         registry.ask(ABANDONED, lambda: float(len(machine.records.abandoned_publications())))
+        registry.ask(STAGING_BRANCHES, StagingBranches(machine).count)
         sources = Sources(metrics=registry.text, content_type=CONTENT_TYPE, unready=unready, broken=lambda: pool.broken)
         with serving(address, sources):
             yield cls(registry)
