@@ -17,20 +17,23 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import pyarrow as pa
+from tools.servers.proxy import FaultProxy
 from tools.servers.recipes import s3_server
 from tools.servers.toolchains import Unavailable
 
 import headgate.graph as hg
 from bench import harness
+from bench.request_kills import RequestKills
 from headgate import failpoints
 from headgate.failpoints import Failpoint
 from headgate.graph.recovery.writers import Writer
 from headgate.testing.children import kill_this_process
-from headgate.testing.graph_crash import CrashReport, Workers, crash_all
+from headgate.testing.graph_crash import CrashReport, GraphCrash, Workers, crash_all
 from headgate.testing.graph_jobs import GRAPH, JOBS, SCHEMA, GraphJob
 
 _BUCKET = "crash"
@@ -48,6 +51,18 @@ def bucket() -> Iterator[str]:
             "AWS_REGION": "us-east-1",
         }
         yield f"s3://{_BUCKET}"
+
+
+def _crash_requests(root: str, jobs: list[str], workers: Workers) -> CrashReport:
+    total = CrashReport()
+    for name in jobs:
+        report = GraphCrash(JOBS[name], lambda: f"{root}/{uuid4().hex}", workers).run(recovery=False)
+        harness.say(f"{name}, each request: {report.runs} kill points, {len(report.findings)} findings")
+        for finding in report.findings:
+            harness.say(f"  {finding}")
+        total.add(CrashReport([replace(point, job=f"{name}, each request") for point in report.points], report.runs))
+        total.findings += report.findings
+    return total
 
 
 def _crash(root: str, jobs: list[str], workers: Workers) -> CrashReport:
@@ -105,6 +120,11 @@ def measure(args: argparse.Namespace) -> harness.Result:
             else:
                 total.add(_crash(root, jobs, workers))
                 stores.append("s3")
+                if args.requests:
+                    proxy = open_until_the_end.enter_context(FaultProxy(os.environ["AWS_ENDPOINT_URL"], keep_host=True))
+                    os.environ["AWS_ENDPOINT_URL"] = proxy.url
+                    total.add(_crash_requests(root, args.requests.split(","), RequestKills(Path(folder), proxy)))
+                    stores.append("s3, each request")
     return {
         "kill_points": len(set(total.points)),
         "runs": total.runs,
@@ -124,6 +144,9 @@ if __name__ == "__main__":
         arguments=[
             harness.argument("--jobs", "", "the jobs, by name; all"),
             harness.argument("--store", "", "local or s3; both"),
+            harness.argument(
+                "--requests", "mutate,first_write_on_a_branch", "jobs killed after each object written to S3"
+            ),
             harness.argument("--rows", 1_000_000, "rows of the load whose recovery is timed; 0 times nothing"),
         ],
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -82,6 +82,8 @@ class FaultProxy:
         self.seen: list[Seen] = []
         self.dropped = 0
         """Requests that met the fault of `every`."""
+        self.watch: Callable[[Seen], None] = lambda seen: None
+        """Told of each request once the server has answered it, and before the client is."""
         proxy = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -203,6 +205,7 @@ class FaultProxy:
         )
         # The answer to a HEAD tells the length of what it does not bring.
         ours = {"transfer-encoding"} if request.command == "HEAD" else {"transfer-encoding", "content-length"}
+        self.watch(Seen(request.command, request.path))
         kept = {n: v for n, v in got.headers.items() if n.lower() not in ours}
         return got.status, kept, got.data
 

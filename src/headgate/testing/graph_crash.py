@@ -117,12 +117,17 @@ class Workers:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["headgate.testing.zygote"])
 
+    def started(self, pid: int) -> None:
+        """For those who kill from outside."""
+
     def run(self, place: str, job: GraphJob | None, kill_after: int) -> Ended:
         """Run a job, or if there is none a recovery, and wait for its end."""
         answer = self._folder / f"{uuid4().hex}.json"
         remote = {key: value for key, value in os.environ.items() if key.startswith(_HANDED_DOWN)}
         process = self._context.Process(target=work, args=(place, job, kill_after, str(answer), remote))
         process.start()
+        assert process.pid is not None
+        self.started(process.pid)
         process.join()
         if process.exitcode == -signal.SIGKILL:
             return Ended(killed=True)
