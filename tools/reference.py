@@ -13,6 +13,7 @@ from pathlib import Path
 from headgate.cli.registry import COMMANDS, PANELS
 from headgate.errors import RESPONSES, HeadgateError
 from headgate.tasks.failures import FAILURES
+from headgate.telemetry import METRICS
 from tools.settings_page import settings_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,6 +84,23 @@ def command_table() -> str:
     )
 
 
+def metric_table() -> str:
+    rows = [
+        (f"`{metric.name}`", str(metric.kind), ", ".join(f"`{label}`" for label in metric.labels), metric.about)
+        for metric in METRICS
+    ]
+    return _page(
+        "Metrics",
+        "src/headgate/telemetry/metrics.py",
+        "What a worker answers at `/metrics` of its `telemetry.address`. Names and labels stay as they are within a "
+        "major version; no label holds a workflow, a task id, a branch or a repository. `outcome` is `completed`, or "
+        "a name of the [failure table](failure-table.md). [Watching a worker](../operations/telemetry.md) tells how to "
+        "turn it on, and what to look at.",
+        ("metric", "kind", "labels", "what it tells"),
+        rows,
+    )
+
+
 def _page(title: str, source: str, opening: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [f"# {title}", "", _MADE.format(source=source), "", opening, ""]
     lines += [_row(columns), _row(tuple("---" for _ in columns)), *(_row(row) for row in rows)]
@@ -98,6 +116,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/reference/errors.md": error_table,
     "docs/reference/commands.md": command_table,
     "docs/reference/settings.md": settings_page,
+    "docs/reference/metrics.md": metric_table,
 }
 
 
