@@ -32,13 +32,13 @@ from headgate.publication import Ref
 from headgate.tasks import TaskDeclaration, WorkspaceSpec, task, task_of
 from headgate.tasks.protocols import PolledAttempt
 
-REPOSITORY = "songs"
+_REPOSITORY = "songs"
 _numbers = itertools.count()
 
 
 def fresh_repository() -> str:
     """A name for a kit on a server that is shared."""
-    return f"{REPOSITORY}-{ULIDS.new().lower()}"
+    return f"{_REPOSITORY}-{ULIDS.new().lower()}"
 
 
 class Params(BaseModel):
@@ -82,11 +82,11 @@ class Kit:
     records: AttemptRecords
     runtime: Runtime
     input_ref: Ref
-    repository: str = REPOSITORY
+    repository: str = _REPOSITORY
     retry: TaskRule = field(default_factory=lambda: TaskRule(delay_seconds=0))
 
     @classmethod
-    def make(cls, folder: Path, lake: OpenLake | None = None, *, repository: str = REPOSITORY) -> Kit:
+    def make(cls, folder: Path, lake: OpenLake | None = None, *, repository: str = _REPOSITORY) -> Kit:
         """A new one, or the one that is in the folder; on an embedded lake in it, unless another is given."""
         lake = lake or EmbeddedLake(folder / "lake", create=True)
         if repository not in lake.repositories():
