@@ -17,6 +17,7 @@ from headgate.graph.manifest.rows import Fork, Head, Row
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.table import MergeContended, MergeUnknown
 from headgate.graph.manifest.travel import commit_at, state_at
+from headgate.graph.manifest.upkeep import keep_compact_after
 from headgate.graph.recovery.heal import heal
 from headgate.graph.store import GraphStore
 from headgate.graph.write.base import Base, check_kept
@@ -69,8 +70,9 @@ def create_branch(store: GraphStore, name: str, at: str = MAIN) -> Branch:
             format=parent.format,
             incarnation=incarnation,
         )
-        # The parent's row is written again as it is: so this meets a publish to it, and its deletion.
-        return [head, parent, *([Fork.of(taken)] if taken else [])]
+        # Two rows are written again as they are: the parent's, so that this meets its deletion, and the format's,
+        # so that all that make a branch meet.
+        return [head, parent, state.rows["format"], *([Fork.of(taken)] if taken else [])]
 
     made = _merged(store, attempt, f"create branch {name}")
     if past:
@@ -158,6 +160,7 @@ def _merged(store: GraphStore, attempt: Callable[[ManifestState], _T | list[Row]
             continue
         done = attempt(state)
         if not isinstance(done, list):
+            keep_compact_after(store.manifest, state)
             return done
     if in_doubt:
         raise OutcomeUnknown(message=f"the answer was lost to: {doing}: {in_doubt}", hint="list the branches")

@@ -90,10 +90,6 @@ class Head(Row):
         return f"head:{self.branch}"
 
     @property
-    def branch_scoped(self) -> bool:
-        return False
-
-    @property
     def mark(self) -> HeadMark:
         return HeadMark(self.commit, self.order)
 

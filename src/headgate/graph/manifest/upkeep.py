@@ -6,6 +6,7 @@ lost race only leaves the work to the next publisher.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from headgate.graph.manifest.rows import Barrier, Commit, PublishRow, Row, stamp
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.table import Manifest
 
+_log = logging.getLogger(__name__)
 FRAGMENTS = 8
 """Each publish adds a fragment; past this many they are folded."""
 MOVED_AT_ONCE = 128
@@ -27,6 +29,14 @@ def drop_old_versions(manifest: Manifest) -> None:
     """Drop every version of the manifest's own table but the newest few: below a barrier that is raised for it."""
     for _ in range(2):
         keep_compact(manifest, manifest.state(), fully=True, barrier=True)
+
+
+def keep_compact_after(manifest: Manifest, state: ManifestState) -> None:
+    """`keep_compact` behind a publish, which is done whatever becomes of this: the next publisher finds it due."""
+    try:
+        keep_compact(manifest, state)
+    except Exception as error:
+        _log.warning("the manifest was not folded: %s", error)
 
 
 def keep_compact(manifest: Manifest, state: ManifestState, *, fully: bool = False, barrier: bool = False) -> None:

@@ -83,12 +83,13 @@ class Resolver:
         )
 
     def _replaced(self, merge: TableMerge) -> pa.Table:
-        ids = pa.array(list(merge.stored), pa.string())
         at = pa.array(list(merge.stored.values()), pa.uint64())
-        if isinstance(merge.sides.type, EdgeType):
-            found = rows_at(self._objects, merge.sides.ours.at, at.to_numpy(), [ID, SRC])
-            return found.append_column(ADDRESS, at)
-        return pa.table({ID: ids, ADDRESS: at})
+        side, table = merge.sides.ours, merge.sides.type
+        columns = key_columns(table if side.type == table else side.type)
+        found = rows_at(self._objects, side.at, at.to_numpy(), columns)
+        if side.type != table:
+            found = found.select(list(table.system_columns))
+        return found.append_column(ADDRESS, at).combine_chunks()
 
     def _bad_values(self) -> list[Rejection]:
         """Values of one side that the schema of the result, which is not that side's, does not take."""

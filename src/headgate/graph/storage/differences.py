@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,12 +65,17 @@ def ids_in(objects: SmallObjects, at: TableSnapshot, pieces: Sequence[Piece], co
             parts.append(at.dataset.scanner(columns=[column], fragments=fragments, with_row_address=True).to_table())
     except Exception as error:
         raise as_error(error, doing=f"read table {at.path}") from error
-    for piece in pieces:
-        if piece.offsets is not None:
-            addresses = piece.offsets.astype(np.uint64) | np.uint64(piece.number << 32)
-            found = rows_at(objects, at, addresses, [column])
-            parts.append(found.append_column(ADDRESS, pa.array(addresses)))
+    some = [piece for piece in pieces if piece.offsets is not None]
+    if some:
+        addresses = np.concatenate([_addresses(piece) for piece in some])
+        found = rows_at(objects, at, addresses, [column])
+        parts.append(found.append_column(ADDRESS, pa.array(addresses)))
     return pa.concat_tables(parts)
+
+
+def _addresses(piece: Piece) -> Addresses:
+    assert piece.offsets is not None
+    return piece.offsets.astype(np.uint64) | np.uint64(piece.number << 32)
 
 
 def rows_at(objects: SmallObjects, at: TableSnapshot, addresses: Addresses, columns: Sequence[str]) -> pa.Table:
@@ -122,12 +128,22 @@ def _taken_out(objects: SmallObjects, at: TableSnapshot, fragment: Any) -> Offse
         return np.empty(0, np.uint32)
     if found.file_type == "array":
         fork = at.fork if found.base_id is None else at.dataset.base_paths()[found.base_id].name or ""
-        data = objects.get(f"{folder(at.path, fork)}/{found.path(fragment.fragment_id)}")
-        if data is not None:
-            return np.sort(pa.ipc.open_file(io.BytesIO(data)).read_all().column(0).to_numpy())
+        offsets = _listed(objects, f"{folder(at.path, fork)}/{found.path(fragment.fragment_id)}")
+        if offsets is not None:
+            return offsets
     # Many rows are gone: told by those that are left, which needs no column to be read.
     left = at.dataset.scanner(columns=[], fragments=[fragment], with_row_address=True).to_table()
     offsets = (left[ADDRESS].to_numpy() & np.uint64(0xFFFFFFFF)).astype(np.uint32)
     gone = np.ones(fragment.physical_rows, bool)
     gone[offsets] = False
     return np.flatnonzero(gone).astype(np.uint32)
+
+
+@lru_cache(maxsize=64)
+def _listed(objects: SmallObjects, name: str) -> Offsets | None:
+    """The offsets that a deletion file lists. Such files never change, and their names are used once."""
+    data = objects.get(name)
+    if data is None:
+        return None
+    offsets: Offsets = np.sort(pa.ipc.open_file(io.BytesIO(data)).read_all().column(0).to_numpy())
+    return offsets

@@ -32,6 +32,8 @@ class StoredObject:
 class SmallObjects(Protocol):
     """Names are relative to the graph's root, with `/` between their parts."""
 
+    def __hash__(self) -> int: ...
+
     def put_if_absent(self, name: str, data: bytes) -> bool:
         """Create the object, whole or not at all; False if one of that name is there already."""
         ...

@@ -24,7 +24,6 @@ The function may be called again if the write is `insert_only` and lost a race b
 
 from __future__ import annotations
 
-import logging
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -45,7 +44,7 @@ from headgate.graph.manifest.publisher import (
 from headgate.graph.manifest.rows import Commit, Head, HeadMark
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import commit_at
-from headgate.graph.manifest.upkeep import keep_compact
+from headgate.graph.manifest.upkeep import keep_compact_after
 from headgate.graph.recovery.heal import heal
 from headgate.graph.recovery.owner import at_work, this_process
 from headgate.graph.recovery.roll import publish_roll_back, restore_tables, undo_tables
@@ -54,7 +53,6 @@ from headgate.graph.store import GraphStore
 from headgate.graph.write.land import land
 from headgate.graph.write.prepared import Prepared, WriteRequest
 
-_log = logging.getLogger(__name__)
 PREPARED_AGAIN = 20
 """How often an insert-only write that lost a race before any effect is prepared anew."""
 _UNSEEN = 3
@@ -252,7 +250,7 @@ def _phases(store: GraphStore, sidecar: Sidecar, prepared: Prepared, waiting: _W
             raise
         published = published_after_all
     failpoint(Failpoint.GRAPH_PUBLISHED)
-    _keep_compact(store, published)
+    keep_compact_after(store.manifest, published.state)
     store.sidecars.delete(sidecar)
     return Written(published.commit.id, changed=True, row=published.commit)
 
@@ -261,14 +259,6 @@ def _on_the_head(state: ManifestState, sidecar: Sidecar) -> bool:
     """Whether the lock is of use still: a head that moved before it was taken has made its name a dead one."""
     head = state.find_head(sidecar.branch)
     return head is not None and head.mark == sidecar.base
-
-
-def _keep_compact(store: GraphStore, published: Published) -> None:
-    try:
-        keep_compact(store.manifest, published.state)
-    except Exception as error:
-        # The write is published, whatever becomes of the upkeep: the next publisher finds it due again.
-        _log.warning("the manifest of %s was not folded: %s", store.location, error)
 
 
 class _Revoked(Exception):

@@ -50,7 +50,7 @@ class Delta:
     made_up: bool = False
     """All ids were made up by this write: none can be stored."""
     replaced: pa.Table | None = None
-    """The stored rows that go, where they are known: `id`, address, and `src` for edges. Else they are looked up."""
+    """The stored rows that go, where they are known: address and the columns of `keys`. Else they are looked up."""
 
     @property
     def ids(self) -> pa.Array:
@@ -142,7 +142,13 @@ class _Evaluator:
             self._reject_where(delta, mine, repeated(mine), "unique", (f"{named} ", " is given more than once"))
             if delta.image:
                 continue
-            first = _flat(delta.keys[columns[0]]).drop_null()
+            unmoved = _unmoved(delta, columns, mine)
+            if unmoved is not None:
+                # What a row held before it may hold: only values that are new to their rows can be another's.
+                mine = pc.if_else(unmoved, pa.scalar(None, mine.type), mine)
+            first = _flat(delta.keys[columns[0]]).filter(pc.is_valid(mine))
+            if not len(first):
+                continue
             stored = rows_with(delta.at, columns[0], pc.unique(first), [ID, *columns])
             others = stored.filter(
                 pc.invert(pc.is_in(stored[ID], pc.unique(pa.concat_arrays([delta.deleted, delta.ids]))))
@@ -276,6 +282,15 @@ class _Evaluator:
             self._rejected.append(
                 Rejection(delta.table.name, row, ids[row].as_py(), code, f"{told[0]}{column[row].as_py()}{told[1]}")
             )
+
+
+def _unmoved(delta: Delta, columns: list[str], mine: pa.Array) -> pa.Array | None:
+    """Which rows hold what the rows they replace hold; None where those are not known."""
+    old = delta.replaced
+    if old is None or not set(columns) <= set(old.column_names):
+        return None
+    place = pc.index_in(delta.ids, value_set=_flat(old[ID]))
+    return pc.fill_null(pc.equal(_combined(old, columns).take(place), mine), False)
 
 
 def _flat(column: pa.Array | pa.ChunkedArray) -> pa.Array:

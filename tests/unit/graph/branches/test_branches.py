@@ -13,6 +13,7 @@ import headgate.graph as hg
 from headgate import failpoints
 from headgate.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from headgate.failpoints import Failpoint
+from headgate.graph.manifest.table import MergeContended
 from headgate.graph.storage import tables
 
 
@@ -234,3 +235,18 @@ def test_a_branch_is_deleted_only_when_its_writer_has_finished(graph: hg.Graph) 
         failpoints.arm(None)
     assert refused
     assert names(graph, "side") == ["Ada"]
+
+
+def test_two_that_make_a_branch_of_one_name_at_once_make_one(graph: hg.Graph) -> None:
+    """The store decides: the second is told, whatever branch it starts from."""
+    graph.create_branch("other")
+    late = hg.open(graph.uri)
+    stale = late.store.manifest.state()
+    graph.create_branch("side")
+    head = stale.head("other")
+    mine = replace(head, branch="side", incarnation="late", order=head.order + 5, inherited=head.order + 4)
+    with pytest.raises(MergeContended):
+        late.store.manifest.merge(stale, [mine, head, stale.rows["format"]])
+    with pytest.raises(AlreadyExists):
+        late.create_branch("side", at="other")
+    assert late.branches() == ("main", "other", "side")
