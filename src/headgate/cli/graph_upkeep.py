@@ -26,16 +26,19 @@ _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 def optimize(
     store: StoreArgument,
     branch: Annotated[str | None, typer.Option(help="Only this branch.", metavar="NAME")] = None,
+    dry_run: console.DryRunFlag = False,
     json: console.JsonFlag = False,
 ) -> None:
     """Compact the tables of a graph, fold new rows into its indices, compact its manifest."""
-    with open_graph(store, mode="rw") as opened:
-        done = opened.optimize(branch=branch)
-    console.show_either(done, as_json_text=json, draw=lambda: "\n".join(_optimized(done)) or "nothing to gain")
+    with open_graph(store, mode="ro" if dry_run else "rw") as opened:
+        done = opened.optimize(branch=branch, dry_run=dry_run)
+    told = "\n".join(_optimized(done, dry_run=dry_run))
+    console.show_either(done, as_json_text=json, draw=lambda: told or "nothing to gain")
 
 
-def _optimized(done: Optimized) -> Iterator[str]:
-    for verb, names in (("compacted", done.compacted), ("indexed", done.indexed), ("left, since busy:", done.busy)):
+def _optimized(done: Optimized, *, dry_run: bool) -> Iterator[str]:
+    verbs = ("would compact", "would index") if dry_run else ("compacted", "indexed")
+    for verb, names in ((verbs[0], done.compacted), (verbs[1], done.indexed), ("left, since busy:", done.busy)):
         if names:
             yield f"{verb} {', '.join(names)}"
 

@@ -38,6 +38,7 @@ from headgate.graph.store import GraphStore, Patience
 from headgate.graph.upkeep.cleanup import GRACE, KEEP, OLDER_THAN, Cleaned, cleanup
 from headgate.graph.upkeep.indices import INDEXED_FROM, ensure_indices
 from headgate.graph.upkeep.optimize import Optimized, optimize
+from headgate.graph.upkeep.optimize import look as look_at_upkeep
 from headgate.graph.upkeep.repair import Drift, find_drift, repair
 from headgate.graph.upkeep.runs import upkeep_run
 from headgate.graph.upkeep.verify import Verified, verify
@@ -376,8 +377,10 @@ class Graph:
         names = [table.name for table in self.schema(branch).tables()]
         return ensure_indices(self._store, branch, names)
 
-    def optimize(self, *, branch: str | None = None) -> Optimized:
+    def optimize(self, *, branch: str | None = None, dry_run: bool = False) -> Optimized:
         """Compact tables, fold new rows into indices, compact the manifest; of one branch, or of all."""
+        if dry_run:
+            return look_at_upkeep(self._store, self.branches() if branch is None else [branch])
         self._check_writable()
         with upkeep_run(self._store, "optimize"):
             return optimize(self._store, self.branches() if branch is None else [branch])

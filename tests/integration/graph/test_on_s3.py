@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import timedelta
 
 import pytest
-from tests.unit.graph.conftest import ADD, names
+from tests.unit.graph.conftest import ADD, SCHEMA, names
 from tests.unit.graph.recovery.test_processes import *  # noqa: F403
 from tests.unit.graph.recovery.test_stopped_writers import KILLED, MIXED, POINTS, VISIBLE_AFTER_KILL
 from tests.unit.graph.write.test_concurrent import *  # noqa: F403
@@ -16,7 +17,7 @@ from tests.unit.graph.write.test_phases import *  # noqa: F403
 from tests.unit.graph.write.test_transactions import *  # noqa: F403
 
 import headgate.graph as hg
-from headgate.errors import AlreadyExists
+from headgate.errors import AlreadyExists, NotFound
 from headgate.failpoints import Failpoint
 from headgate.graph.storage import Location, open_objects
 
@@ -35,6 +36,25 @@ def test_an_object_is_created_once(place: str) -> None:
     objects.delete("__recovery/main/a.json")
     assert objects.get("__recovery/main/a.json") is None
     assert objects.list("__recovery") == []
+
+
+def test_the_schema_changes_and_upkeep_runs(place: str, graph: hg.Graph) -> None:
+    for number in range(4):
+        graph.mutate(ADD, {"name": f"p{number}"})
+    before = graph.head().parent
+    graph.create_branch("side")
+    graph.apply_schema(SCHEMA.replace("age: I32?", 'city: String @default("rome")  tall: Bool?  age: I32?'))
+    graph.ensure_indices()
+    assert graph.optimize().compacted
+    graph.mutate(ADD, {"name": "side"}, branch="side")
+    assert graph.cleanup(keep=1, older_than=timedelta(0), grace=timedelta(0)).left == []
+    assert names(graph) == ["p0", "p1", "p2", "p3"]
+    with hg.open(place) as again:
+        assert names(again, column="city") == ["rome"] * 4
+        assert again.verify().damage == []
+        with pytest.raises(NotFound):
+            again.snapshot(commit=before)
+    assert "side" in graph.base(branch="side").dataset("Person").to_table()["name"].to_pylist()
 
 
 def test_one_of_two_graphs_at_one_place_is_made(place: str, graph: hg.Graph) -> None:

@@ -26,7 +26,9 @@ def store(project: Path) -> str:
 
 
 def test_optimize_tells_what_it_did(store: str, headgate: Run) -> None:
+    assert headgate("optimize", store, "--dry-run").out == "would compact main:Song\n"
     assert headgate("optimize", store).out == "compacted main:Song\n"
+    assert headgate("optimize", store, "--dry-run").out == "nothing to gain\n"
     assert headgate("optimize", store).out == "nothing to gain\n"
     assert json.loads(headgate("optimize", store, "--json").out)["busy"] == []
     assert headgate("optimize", store, "--branch", "nowhere").code == 4

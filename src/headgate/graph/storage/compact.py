@@ -23,14 +23,9 @@ THINNED = 0.1
 def stage_compaction(at: TableSnapshot) -> Staged | None:
     """The same rows in fewer fragments; None if nothing is to be gained. Rows are streamed, never held at once."""
     try:
-        fragments = at.dataset.get_fragments()
-        chosen = [fragment for fragment in fragments if _is_thinned(fragment)]
-        small = [fragment for fragment in fragments if _is_small(fragment) and not _is_thinned(fragment)]
-        if len(small) + len(chosen) > 1:
-            chosen += small
+        chosen = due_fragments(at)
         if not chosen:
             return None
-        chosen.sort(key=lambda fragment: fragment.fragment_id)
         rows = at.dataset.scanner(fragments=chosen, scan_in_order=True).to_reader()
         new = write_fragments(rows, at.dataset, schema=rows.schema, mode="append", max_rows_per_file=TARGET_ROWS)
         operation = LanceOperation.Update(
@@ -40,6 +35,16 @@ def stage_compaction(at: TableSnapshot) -> Staged | None:
     except Exception as error:
         raise as_error(error, doing=f"compact table {at.path}") from error
     return staged_on(at, at.rows, operation)
+
+
+def due_fragments(at: TableSnapshot) -> list[Any]:
+    """The fragments that are better rewritten, in their order."""
+    fragments = at.dataset.get_fragments()
+    chosen = [fragment for fragment in fragments if _is_thinned(fragment)]
+    small = [fragment for fragment in fragments if _is_small(fragment) and not _is_thinned(fragment)]
+    if len(small) + len(chosen) > 1:
+        chosen += small
+    return sorted(chosen, key=lambda fragment: int(fragment.fragment_id))
 
 
 def _is_small(fragment: Any) -> bool:

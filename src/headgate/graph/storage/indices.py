@@ -105,6 +105,13 @@ def stage_indices(
     return staged_on(at, at.rows, operation) if new else None
 
 
+def due_indices(at: TableSnapshot, wanted: Iterable[WantedIndex]) -> list[WantedIndex]:
+    """The indices that are missing or do not cover every row."""
+    stored = {(index.column, index.kind): index for index in stored_indices(at)}
+    fragments = {int(fragment.fragment_id): fragment.count_rows() for fragment in at.dataset.get_fragments()}
+    return [item for item in wanted if _due(stored.get((item.column, item.kind)), fragments, fold=True)[0]]
+
+
 def _due(there: StoredIndex | None, fragments: dict[int, int], *, fold: bool) -> tuple[list[int], Sequence[Index]]:
     """The fragments to build a segment over, and the segments it takes the place of."""
     everything = sorted(number for number, rows in fragments.items() if rows)

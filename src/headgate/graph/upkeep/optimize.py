@@ -13,8 +13,10 @@ from headgate.errors import Conflict, Contention
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.upkeep import keep_compact
 from headgate.graph.recovery.writers import Writer
+from headgate.graph.schema.model import Index
 from headgate.graph.storage import Staged, TableSnapshot
-from headgate.graph.storage.indices import stored_indices
+from headgate.graph.storage.compact import due_fragments
+from headgate.graph.storage.indices import WantedIndex, due_indices, stored_indices
 from headgate.graph.store import GraphStore
 from headgate.graph.upkeep.indices import ACTOR, INDEXED_FROM, own_tables, wanted_indices
 from headgate.graph.write.base import Base
@@ -32,6 +34,22 @@ class Optimized:
     indexed: list[str] = field(default_factory=list)
     busy: list[str] = field(default_factory=list)
     """Left as they are: other writers kept moving them."""
+
+
+def look(store: GraphStore, branches: Sequence[str]) -> Optimized:
+    """What a run would do; nothing is written."""
+    found = Optimized()
+    for branch in branches:
+        base = Base.of(store, store.manifest.state(), branch)
+        for name in own_tables(base):
+            at = base.snapshot(name)
+            compacts = bool(due_fragments(at))
+            if compacts:
+                found.compacted.append(f"{branch}:{name}")
+            wanted = _worth(base, name, at)
+            if due_indices(at, wanted) or (compacts and wanted):
+                found.indexed.append(f"{branch}:{name}")
+    return found
 
 
 def optimize(store: GraphStore, branches: Sequence[str]) -> Optimized:
@@ -79,9 +97,16 @@ def _compacted(base: Base, name: str, at: TableSnapshot) -> Staged | None:
 
 
 def _indexed(base: Base, name: str, at: TableSnapshot) -> Staged | None:
-    """New rows join the indices that are there; a table that has grown large gets those it should have."""
-    wanted = wanted_indices(base.type(name))
-    if base.rows[name] < INDEXED_FROM:
-        there = {(index.column, index.kind) for index in stored_indices(at)}
-        wanted = [item for item in wanted if (item.column, item.kind) in there]
-    return base.store.tables.stage_indices(at, wanted, fold=True)
+    return base.store.tables.stage_indices(at, _worth(base, name, at), fold=True)
+
+
+def _worth(base: Base, name: str, at: TableSnapshot) -> list[WantedIndex]:
+    """The indices that are there, those the schema asks for, and in a large table those of ids and ends."""
+    table = base.type(name)
+    there = {(index.column, index.kind) for index in stored_indices(at)}
+    asked = {item.property for item in table.constraints if isinstance(item, Index)}
+    return [
+        item
+        for item in wanted_indices(table)
+        if base.rows[name] >= INDEXED_FROM or (item.column, item.kind) in there or item.column in asked
+    ]

@@ -131,14 +131,17 @@ class _Planner:
             own.sort(key=lambda row: row.order, reverse=True)
             until: str | None = None
             for place, commit in enumerate(own):
-                if place < self._keep or until is None or until >= self._cutoff:
+                wanted = place < self._keep or until is None or until >= self._cutoff
+                if wanted and self._state.is_kept(commit):
                     yield head.branch, commit.order
                 until = commit.created_at
 
     def _extra(self) -> Iterator[tuple[str, int]]:
         merged: dict[tuple[str, str], Commit] = {}
-        by_id = {row.id: row for rows in self._commits.values() for row in rows}
-        for commit in by_id.values():
+        # What an earlier cleanup has let go of does not come back, whoever asks for it now.
+        listed = [row for rows in self._commits.values() for row in rows if self._state.is_kept(row)]
+        by_id = {row.id: row for row in listed}
+        for commit in listed:
             recent = commit.superseded_by and commit.created_at >= self._cutoff
             if commit.id in self._held or recent:
                 yield commit.branch, commit.order

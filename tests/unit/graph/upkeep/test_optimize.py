@@ -90,7 +90,7 @@ def test_an_attempt_that_began_before_publishes_after(music: hg.Graph) -> None:
     attempt.merge("Song", [{"title": "s1", "year": 2000}])
     music.ensure_indices()
     assert music.optimize().compacted
-    done = publish_changes(music.store, request, attempt.pending, judged_head(music.store, "main", start, ["Song"]))
+    done = publish_changes(music.store, request, attempt.prepare_on, judged_head(music.store, "main", start, ["Song"]))
     attempt.rollback()
     assert done.changed
     assert next(row for row in content(music)["Song"] if row["id"] == "s1")["year"] == 2000

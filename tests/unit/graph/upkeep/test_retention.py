@@ -69,11 +69,10 @@ def test_rows_that_no_kept_commit_shows_can_go_and_what_counts_stays() -> None:
 
 
 def test_a_floor_never_falls() -> None:
-    rows = [*history(9), Floor(table="t", version=8), Kept(orders={"main": 8})]
-    found = kept(rows, keep=5)
-    assert versions(found, 9)[-2:] == [8, 9]
-    assert found.floors[T] == 8
-    assert found.orders["main"] == 8
+    rows = [*history(9), Floor(table="t", version=8), Kept(orders={"main": 8}, commits=("main3",))]
+    found = kept(rows, keep=5, held=("main3", "main4"))
+    assert versions(found, 9) == [3, 8, 9], "what was let go does not come back"
+    assert (found.floors[T], found.orders["main"], found.exceptions) == (8, 8, ("main3",))
 
 
 def test_a_table_that_no_branch_shows_is_let_go_whole() -> None:
