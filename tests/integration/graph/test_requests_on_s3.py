@@ -58,7 +58,7 @@ def test_requests_do_not_grow_with_history_or_other_tables(place: str, counted: 
     with made(f"{place}/few", 1) as few, made(f"{place}/many", 12) as many:
         per_write(counted, few, 5)
         early = per_write(counted, few, 15)
-        assert early <= 22
+        assert early <= 18
         per_write(counted, few, 40)
         assert per_write(counted, few, 15) <= early * 1.2
         per_write(counted, many, 5)

@@ -104,12 +104,13 @@ def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYST
     in_doubt = ""
     tries = RETRIES + 1
     for _ in range(tries):
-        state = manifest.state()
+        stored = manifest.stored()
+        state = manifest.formats.upgraded(stored)
         made = find_commit(manifest, state, publication)
         if made is not None:
             return Published(made, state)
         manifest.formats.check(state)
-        if not manifest.formats.is_current(manifest.stored(), publication.branch):
+        if not manifest.formats.is_current(stored, publication.branch):
             migrate(manifest, publication.branch)
             continue
         if publication.publish_id and (first := find_publish(manifest, state, publication.publish_id, clock=clock)):

@@ -145,12 +145,15 @@ class Manifest:
                 if not inline and landed.version == before.version + 1 == int(landed.latest_version):
                     self._places |= self._places_of_last(landed, listed)
                     self._state = before.with_rows(listed, version=int(landed.version))
+                    return self.formats.upgraded(self._state)
                 return self.state()
             except Exception as error:
                 raise MergeUnknown(str(error)) from error
 
     def _at(self, state: ManifestState) -> LanceDataset:
         """The version that a merge was decided on; contended once it is so old that upkeep has dropped it."""
+        if int(self._dataset.version) == state.version:
+            return self._dataset
         try:
             return self._dataset.checkout_version(state.version)
         except Exception as error:

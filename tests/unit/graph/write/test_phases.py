@@ -14,7 +14,6 @@ from headgate.errors import ExpectedVersionMismatch, OutcomeUnknown, Transient
 from headgate.failpoints import Failpoint
 from headgate.graph.manifest.publisher import Publication, TableAt, publish
 from headgate.graph.storage import CommitUnknown
-from headgate.graph.write import commit
 
 pytestmark = pytest.mark.usefixtures("disarmed")
 
@@ -155,7 +154,7 @@ def test_upkeep_that_fails_does_not_fail_the_write_it_follows(
     def down(*_: object) -> None:
         raise Transient(message="the store is down")
 
-    monkeypatch.setattr(commit, "keep_compact", down)
+    monkeypatch.setattr("headgate.graph.manifest.upkeep.keep_compact", down)
     assert graph.mutate(ADD, {"name": "a"}).changed
     assert names(graph) == ["a"]
     assert "the store is down" in caplog.text
