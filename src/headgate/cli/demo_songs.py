@@ -18,6 +18,7 @@ ADDRESS = f"{STORE}@{MAIN}"
 SPARK = "spark"
 """The branch of the step with Spark."""
 MODULE = "examples.songs.tasks"
+WORKFLOW = "examples/songs/workflow.json"
 
 # Kills the process once the head has moved and before the orchestrator has heard of it.
 _KILLED = -signal.SIGKILL
@@ -56,14 +57,16 @@ def check(stage: Stage) -> str:
 
 
 def publish(stage: Stage) -> str:
-    reports = stage.headgate_json("run", f"{MODULE}:ingest,features", "--on", ADDRESS)
+    ran = stage.headgate_json("run", WORKFLOW, "--tasks", MODULE, "--on", ADDRESS)
+    reports = ran["tasks"]
     stage.facts["features"] = reports[-1]
     for report in reports:
-        stage.published.append((ADDRESS, report["published"], f"{report['task']}: {told(report)}"))
+        stage.published.append((ADDRESS, report["published"], f"{report['name']}: {told(report)}"))
     stage.look_next += [
         f"headgate log {STORE}",
         f"headgate why {ADDRESS} features/songs.jsonl",
         f"headgate lake ls {ADDRESS}",
+        f"headgate workflows {ran['workflow']}",
         "headgate attempts",
     ]
     return " -> ".join(str(report["published"])[:12] for report in reports) + ", each visible all at once"
