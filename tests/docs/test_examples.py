@@ -18,6 +18,7 @@ PAGES = [
     "docs/guide/graph-schema-changes.md",
     "docs/guide/graph-queries.md",
     "docs/guide/graph-writes.md",
+    "docs/guide/graph-branches.md",
     "docs/operations/looking-after.md",
     "docs/operations/graph-upkeep.md",
 ]
