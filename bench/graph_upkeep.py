@@ -44,7 +44,7 @@ def rows(writes: int, per_write: int) -> Iterator[list[dict[str, Any]]]:
 
 
 def _song(chance: random.Random, number: int) -> dict[str, Any]:
-    words = " ".join(f"{chance.randrange(1 << 40):x}" for _ in range(12))
+    words = " ".join(f"{chance.randrange(1 << 40):x}" for _ in range(40))
     return {"title": f"song-{number:08}", "words": words, "year": 1950 + chance.randrange(70), "plays": number}
 
 

@@ -29,7 +29,10 @@ def optimize(
     dry_run: console.DryRunFlag = False,
     json: console.JsonFlag = False,
 ) -> None:
-    """Compact the tables of a graph, fold new rows into its indices, compact its manifest."""
+    """Compact tables, indices and manifest of a graph.
+
+    Small fragments become large ones, and new rows join the indices. Content does not change.
+    """
     with open_graph(store, mode="ro" if dry_run else "rw") as opened:
         done = opened.optimize(branch=branch, dry_run=dry_run)
     told = "\n".join(_optimized(done, dry_run=dry_run))

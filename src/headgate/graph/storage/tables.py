@@ -209,7 +209,13 @@ class TableStore:
         try:
             new = [] if add is None else _write(at, add)
             new += [fragment for part in parts for fragment in part.fragments]
-            operation = LanceOperation.Overwrite(at.dataset.schema, new)
+            # Not Lance's own overwrite: it numbers the columns anew, and rows are written by the numbers there are.
+            gone = [fragment.fragment_id for fragment in at.dataset.get_fragments()]
+            operation: Any
+            if new:
+                operation = LanceOperation.Update(removed_fragment_ids=gone, new_fragments=new)
+            else:
+                operation = LanceOperation.Delete([], gone, "every row")
         except Exception as error:
             raise as_error(error, doing=f"stage an overwrite of table {at.path}") from error
         return staged_on(at, _count(new), operation)

@@ -16,7 +16,7 @@ from headgate.graph.manifest.rows import Commit, HeadMark
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import ancestors, commit_at, state_at
 from headgate.graph.store import GraphStore
-from headgate.graph.write.base import Base
+from headgate.graph.write.base import Base, check_kept
 from headgate.graph.write.commit import Written, write
 from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
 from headgate.publication import Head, Ref
@@ -28,7 +28,9 @@ PrepareOn = Callable[[Base], Prepared | None]
 def base_at(store: GraphStore, state: ManifestState, ref: str) -> Base:
     """The graph at a commit."""
     found = commit_at(store.manifest, state, ref)
-    return Base.at(store, state_at(store.manifest, state, found), found.branch, commit=found.id, order=found.order)
+    check_kept(state, found)
+    past = state_at(store.manifest, state, found)
+    return Base.at(store, past, found.branch, commit=found.id, order=found.order).checked(state)
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,7 @@ def replace_head(graph: hg.Graph, *, changes: bool) -> None:
     work = Transaction(graph.store, graph.base(commit=head.parent), request)
     work.merge("Person", [{"name": "instead"}])
     judged = judged_head(graph.store, "main", head.parent, ["Person"])
-    publish_instead(graph.store, request, work.pending if changes else None, judged)
+    publish_instead(graph.store, request, work.prepare_on if changes else None, judged)
     work.rollback()
 
 

@@ -202,7 +202,7 @@ def test_a_large_load_indexes_what_it_loaded(graph: hg.Graph, monkeypatch: pytes
 
     monkeypatch.setattr(module, "INDEXED_FROM", 50)
     graph.load(pa.table({"name": [f"p{number}" for number in range(60)]}), type_name="Person")
-    assert [index.name for index in graph.base().dataset("Person").describe_indices()] == ["id_idx"]
+    assert "id_idx" in [index.name for index in graph.base().dataset("Person").describe_indices()]
     assert not graph.head().content
     graph.load([person("more")])
     assert graph.base().rows["Person"] == 61

@@ -64,11 +64,17 @@ def test_upkeep_changes_nothing_that_can_be_read(place: str, seed: int) -> None:
         for step in range(40):
             branch = chance.choice(sorted(model.branches))
             rows, column = model.branches[branch], model.column[branch]
-            match chance.choice("wwwwdduuoicxbs"):
+            match chance.choice("wwwwrdduuoicxbs"):
                 case "w":
                     batch = {f"s{chance.randrange(30)}": (step, f"w{step} la") for _ in range(chance.randrange(1, 5))}
                     data = [{"title": t, column: n, "words": w} for t, (n, w) in batch.items()]
                     graph.load([{"type": "Song", "data": one} for one in data], mode="merge", branch=branch)
+                    rows.update(batch)
+                case "r":
+                    batch = {f"s{number}": (step, f"w{step}") for number in range(chance.randrange(4))}
+                    with graph.transaction(branch=branch) as change:
+                        change.overwrite("Song", [{"title": t, column: n, "words": w} for t, (n, w) in batch.items()])
+                    rows.clear()
                     rows.update(batch)
                 case "d":
                     gone = f"s{chance.randrange(30)}"

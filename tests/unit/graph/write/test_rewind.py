@@ -48,7 +48,7 @@ def test_what_was_shown_then_is_shown_again(graph: hg.Graph, branch: str) -> Non
 def test_the_schema_of_then_comes_back_with_its_tables(graph: hg.Graph) -> None:
     start = add(graph, "Ada")
     text = "node Person { name: String @key\n nick: String? }\nnode Tag { word: String @key }"
-    graph.apply_schema(text, allow_data_loss=True)
+    graph.apply_schema(text)
     graph.mutate('query t() { insert Tag { word: "new" } insert Person { name: "Bob", nick: "b" } }')
     later = graph.head().id
     graph.rewind(start)
@@ -59,6 +59,14 @@ def test_the_schema_of_then_comes_back_with_its_tables(graph: hg.Graph) -> None:
     graph.rewind(later)
     assert names(graph) == ["Ada", "Bob"]
     assert graph.base().rows["Tag"] == 1
+
+
+def test_what_a_hard_drop_has_let_go_of_does_not_come_back(graph: hg.Graph) -> None:
+    start = add(graph, "Ada")
+    graph.apply_schema("node Person { name: String @key }", allow_data_loss=True)
+    with pytest.raises(NotFound, match="older than what cleanup keeps"):
+        graph.rewind(start)
+    assert names(graph) == ["Ada"]
 
 
 def test_what_cannot_be_brought_back(graph: hg.Graph) -> None:
