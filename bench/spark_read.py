@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import headgate.graph as hg
@@ -28,7 +29,7 @@ def measure(args: argparse.Namespace) -> harness.Result:
                 theirs = spark.read.parquet(str(root / "copy"))
                 wanted = [f"person-{number:09d}" for number in range(0, args.rows, max(1, args.rows // 20))]
                 listed = ", ".join(f"'{key}'" for key in wanted)
-                subjects = {
+                subjects: dict[str, Callable[[], object]] = {
                     "scan": lambda: ours.write.format("noop").mode("overwrite").save(),
                     "parquet_scan": lambda: theirs.write.format("noop").mode("overwrite").save(),
                     "filter": lambda: _expect(ours.where(f"key IN ({listed})").collect(), len(wanted)),
