@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from headgate.cli import console, invocation
-from headgate.errors import HeadgateError, InvalidInput, NotFound
+from headgate.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from headgate.lake.interface import Lake, LakeCommit
-    from headgate.lake.stores import OpenStore
+    from headgate.cli.upstream import Produced
     from headgate.orchestrators.machine import Machine
     from headgate.orchestrators.worker import LiveWorker
-    from headgate.publication import Ref
 
 app = typer.Typer()
-
-_MOST_STEPS = 50
-"""How far upstream `why` walks; a cycle is impossible, a very long chain is not."""
 
 
 @app.command()
@@ -54,8 +47,9 @@ def _status(machine: Machine) -> dict[str, Any]:
 
 
 def _heads(machine: Machine) -> Iterator[dict[str, str]]:
-    """Every branch of every lake that people see, with what is known of its head."""
+    """Every branch of every store that people see, with what is known of its head."""
     from headgate.attempts.judging import judge
+    from headgate.cli.upstream import GraphSource
     from headgate.lake.interface import STAGING_PREFIX
     from headgate.publication import Replace
 
@@ -68,6 +62,15 @@ def _heads(machine: Machine) -> Iterator[dict[str, str]]:
             head = store.lake.head(store.repository, branch.name)
             verdict = judge(head, orchestrator=machine.orchestrator, store="workspace", replace=Replace.AUTO)
             address = f"{store.store}@{branch.name}"
+            yield {"branch": address, "ref": str(head.ref), "status": str(verdict.status), "reason": verdict.reason}
+    for name in sorted(name for name, found in machine.settings.stores.items() if found.graph is not None):
+        try:
+            heads = GraphSource(name, machine.graph(name)).heads()
+        except NotFound:
+            continue
+        for head in heads:
+            verdict = judge(head, orchestrator=machine.orchestrator, store="graph", replace=Replace.AUTO)
+            address = f"{name}@{head.branch}"
             yield {"branch": address, "ref": str(head.ref), "status": str(verdict.status), "reason": verdict.reason}
 
 
@@ -106,119 +109,24 @@ def _age(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Produced:
-    """One step upstream: a commit, and what is known of who made it."""
-
-    store: str
-    ref: str
-    created_at: datetime
-    message: str
-    committer: str
-    path: str | None = None
-    change: str | None = None
-    task: str | None = None
-    workflow: str | None = None
-    task_id: str | None = None
-    retry_count: int | None = None
-    accepted: str | None = None
-    strength: str | None = None
-    code: str | None = None
-    inputs: dict[str, str] | None = None
-
-
 @app.command()
 def why(
     address: Annotated[str, typer.Argument(metavar="STORE@REF", help="A branch or a ref.")],
-    path: Annotated[str | None, typer.Argument(metavar="[PATH]", help="Only what last changed this path.")] = None,
+    path: Annotated[
+        str | None, typer.Argument(metavar="[PATH|TYPE:ID]", help="Only what last changed this path, or this row.")
+    ] = None,
     json: console.JsonFlag = False,
 ) -> None:
     """Tell which attempt, inputs and code produced a ref, and walk upstream."""
+    from headgate.cli.upstream import source_of, upstream
     from headgate.orchestrators.machine import Machine
     from headgate.settings import StoreAddress
 
     parsed = StoreAddress.parse(address, default_at="main")
     with Machine(invocation.current().settings) as machine:
-        store = machine.lakes.store(parsed.store)
-        ref = store.lake.resolve(store.repository, str(parsed.at))
-        steps = list(_upstream(machine, store, ref, path))
+        source = source_of(machine, parsed.store)
+        steps = list(upstream(machine, source, source.resolve(str(parsed.at)), path))
     console.show_either(steps, as_json_text=json, draw=lambda: "\n".join(_why_lines(steps)))
-
-
-def _upstream(machine: Machine, store: OpenStore, ref: Ref, path: str | None) -> Iterator[Produced]:
-    from headgate.publication import CommitMetadata, Ref
-
-    waiting: list[tuple[OpenStore, Ref, str | None]] = [(store, ref, path)]
-    seen: set[tuple[str, str]] = set()
-    while waiting and len(seen) < _MOST_STEPS:
-        at, start, wanted = waiting.pop(0)
-        commit, change = (
-            _last_change(at.lake, at.repository, start, wanted)
-            if wanted
-            else (
-                at.lake.commit_at(at.repository, start),
-                None,
-            )
-        )
-        if (at.repository, commit.ref) in seen:
-            continue
-        seen.add((at.repository, commit.ref))
-        made_by = CommitMetadata.from_map(commit.metadata)
-        yield _produced(machine, at, commit, wanted, change)
-        for name, input_ref in (made_by.inputs if made_by else {}).items():
-            kind, _, source = name.partition(":")
-            if kind == "workspace":
-                try:
-                    waiting.append((machine.lakes.of_repository(source), Ref(input_ref), None))
-                except HeadgateError:
-                    continue
-
-
-def _last_change(lake: Lake, repository: str, ref: Ref, path: str) -> tuple[LakeCommit, str]:
-    """The newest commit of the first-parent history that changed `path`, and how."""
-    for commit in lake.log(repository, ref):
-        if not commit.parents:
-            break
-        for change in lake.diff(repository, commit.parents[0], commit.ref, prefix=path):
-            return commit, str(change.kind)
-    raise NotFound(
-        message=f"nothing in the history of {ref} has changed {path!r}",
-        hint="`headgate lake ls` lists the paths of a ref",
-        kind="path",
-        name=path,
-    )
-
-
-def _produced(machine: Machine, store: OpenStore, commit: LakeCommit, path: str | None, change: str | None) -> Produced:
-    from headgate.attempts.judging import judge
-    from headgate.publication import CommitMetadata, Head, Replace
-
-    made_by = CommitMetadata.from_map(commit.metadata)
-    known: dict[str, Any] = {}
-    if made_by is not None:
-        head = Head(branch="", ref=commit.ref, parents=commit.parents, metadata=commit.metadata)
-        verdict = judge(head, orchestrator=machine.orchestrator, store="workspace", replace=Replace.AUTO)
-        dirty = {True: " (changed since)", False: "", None: ""}[made_by.code_dirty]
-        known = {
-            "task": made_by.task_name or made_by.reference_task,
-            "workflow": made_by.workflow,
-            "task_id": made_by.task_id,
-            "retry_count": made_by.retry_count,
-            "accepted": str(verdict.status),
-            "strength": str(made_by.strength),
-            "code": f"{made_by.code_module} at {made_by.code_commit or 'no commit'}{dirty}",
-            "inputs": dict(made_by.inputs),
-        }
-    return Produced(
-        store=store.store,
-        ref=str(commit.ref),
-        created_at=commit.created_at,
-        message=commit.message,
-        committer=commit.committer,
-        path=path,
-        change=change,
-        **known,
-    )
 
 
 def _why_lines(steps: list[Produced]) -> Iterator[str]:

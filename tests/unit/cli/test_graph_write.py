@@ -214,3 +214,38 @@ def test_a_graph_is_brought_back(diverged: str, headgate: Run) -> None:
     assert "too soon" in log[0]["message"]
     assert len(log) == 4
     assert headgate("diff", f"{diverged}@{start}", f"{diverged}@main").out.strip() == "no differences"
+
+
+TASKS = """
+from pydantic import BaseModel
+from headgate import task
+from headgate.tasks.protocols import GraphTransaction
+
+class Params(BaseModel):
+    name: str = "dee"
+
+class Result(BaseModel):
+    people: int
+
+@task(graph=["Person"], owner_email="me@example.org")
+def hire(graph: GraphTransaction, params: Params) -> Result:
+    graph.merge("Person", [{"name": params.name, "age": 20}])
+    return Result(people=graph.read("Person").num_rows)
+"""
+
+
+def test_why_and_status_tell_of_a_task_on_a_branch(music: str, headgate: Run, project: Path) -> None:
+    (project / "hiring.py").write_text(TASKS)
+    assert headgate("branch", "create", f"{music}@side").code == 0
+    ran = headgate("run", "hiring:hire", "--on", f"{music}@side")
+    assert ran.code == 0, ran.err
+    assert people(headgate, music) == ["ann", "bob"]
+    steps = json.loads(headgate("why", f"{music}@side", "Person:dee", "--json").out)
+    assert (steps[0]["task"], steps[0]["change"], steps[0]["accepted"]) == ("hire", "added", "accepted")
+    assert steps[1]["message"] == "first rows"
+    assert "by me, by hand" in headgate("why", f"{music}@main").out
+    assert headgate("why", f"{music}@side", "Person:nobody").code == 4
+    assert headgate("why", f"{music}@side", "Nobody").code == 4
+    heads = {head["branch"]: head["status"] for head in json.loads(headgate("status", "--json").out)["heads"]}
+    assert set(heads) == {f"{music}@main", f"{music}@side"}
+    assert heads[f"{music}@side"] == "accepted"
