@@ -66,6 +66,7 @@ def undisturbed(place: Path, job: GraphJob, branch: str, *, act: bool) -> Conten
         return content(graph)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", FAILURES)
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_publisher_failure_heals_without_reopen(
