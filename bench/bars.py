@@ -130,7 +130,9 @@ BENCHMARKS: dict[str, Benchmark] = {
             Bar("write_ratio", "<=", 1.2),
         ),
     ),
-    "graph_soak": Benchmark(_arguments("--seconds 60"), _zero("lost", "duplicated", "half_visible")),
+    "graph_soak": Benchmark(
+        _arguments("--seconds 60"), _zero("lost", "duplicated", "half_visible", "audit_missing", "audit_double")
+    ),
     "crash_graph": Benchmark(
         (),
         (

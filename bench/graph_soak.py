@@ -1,8 +1,9 @@
 """Many processes write, kill and read one graph; an auditor knows every acknowledged write.
 
 Each writer gives every write a number of its own. A write inserts one row into each of two tables and an edge between
-them, so a snapshot that shows one without the others shows half a write. Writers are killed at random and started
-again; a write whose answer nobody got may be there or not, but whole.
+them, so a snapshot that shows one without the others shows half a write. Recoverers take every writer for dead at any
+time, and settle what they find. Writers and recoverers are killed at random and started again; a write whose answer
+nobody got may be there or not, but whole.
 """
 
 from __future__ import annotations
@@ -10,20 +11,25 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import multiprocessing
 import os
 import random
 import signal
 import sys
 import tempfile
 import time
+from contextlib import nullcontext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import headgate.graph as hg
 from bench import harness
 from headgate.errors import Conflict, OutcomeUnknown, Transient
+from headgate.graph.manifest.rows import Audit
+from headgate.graph.recovery import heal as healing
+from headgate.graph.recovery.roll import ACTOR
+from headgate.testing.children import fresh_processes
 
 SCHEMA = """
 node Item { key: String @key  writer: I32  count: I64 }
@@ -89,6 +95,20 @@ def writer(place: str, number: int, seed: int, journal: str) -> None:
                 mine.append(target)
 
 
+def recoverer(place: str, seed: int) -> None:
+    """Sweep until killed, now and then as if every writer were gone: safety may not rest on who is alive."""
+    chance = random.Random(seed)
+    graph = hg.open(place)
+    while True:
+        rudely = patch.object(healing, "is_gone", lambda owner, operation: True)
+        try:
+            with rudely if chance.random() < 0.3 else nullcontext():
+                healing.heal(graph.store)
+        except (Conflict, Transient, OutcomeUnknown):
+            continue
+        time.sleep(chance.uniform(0, 0.2))
+
+
 def check_snapshot(graph: hg.Graph) -> int:
     """How many writes a snapshot shows half of."""
     base = graph.base()
@@ -143,21 +163,49 @@ def audit(place: str, folder: Path) -> dict[str, int]:
     duplicated = len(held) - len(set(held))
     foreign = set(held) - added - perhaps
     log = list(graph.log())
+    recovered = [commit for commit in log if commit.actor == ACTOR]
+    audited = [row.graph_commit_id for row in _audits(graph)]
+    missing = [commit for commit in recovered if commit.id not in audited]
     chain = sum(1 for commit, parent in itertools.pairwise(log) if commit.parent != parent.id)
     return {
         "writes": writes,
         "lost": lost + chain,
         "duplicated": duplicated + len(foreign),
         "half_visible": check_snapshot(graph),
+        "audit_missing": len(missing),
+        "audit_double": len(audited) - len(set(audited)),
         "commits": len(log),
+        "recovered": len(audited),
     }
+
+
+def _audits(graph: hg.Graph) -> list[Audit]:
+    manifest = graph.store.manifest
+    rows = {row.object_id: row for row in [*manifest.history.rows("kind = 'audit'"), *manifest.state().rows.values()]}
+    return [row for row in rows.values() if isinstance(row, Audit)]
+
+
+def _wait_for_writes(journals: dict[int, Path], processes: list[BaseProcess]) -> None:
+    """Until every writer has been answered once: before that there is nothing to disturb."""
+    while not all(_done(journal) for journal in journals.values()):
+        if any(process.exitcode is not None for process in processes):
+            raise SystemExit("a process ended before it was killed")
+        time.sleep(0.05)
+
+
+def _end(process: BaseProcess, what: str) -> None:
+    """Kill a process, which must not have ended by itself."""
+    if process.exitcode not in (None, -signal.SIGKILL):
+        raise SystemExit(f"a process ended by itself with {process.exitcode}: {what}")
+    process.kill()
+    process.join()
 
 
 def measure(args: argparse.Namespace) -> harness.Result:
     seed = args.seed or random.SystemRandom().randrange(1 << 30)
     harness.say(f"seed {seed}")
     chance = random.Random(seed)
-    context = multiprocessing.get_context("spawn")
+    context = fresh_processes()
     with tempfile.TemporaryDirectory(prefix="headgate-soak-") as folder:
         root = Path(folder)
         place = args.store or str(root / "graph")
@@ -174,26 +222,35 @@ def measure(args: argparse.Namespace) -> harness.Result:
             process.start()
             return process
 
+        def sweep() -> BaseProcess:
+            process = context.Process(target=recoverer, args=(place, chance.randrange(1 << 30)))
+            process.start()
+            return process
+
         for process in readers:
             process.start()
         writers = [start(number) for number in range(args.writers)]
+        recoverers = [sweep() for _ in range(args.recoverers)]
+        _wait_for_writes(journals, [*writers, *recoverers])
         kills = 0
         until = time.monotonic() + args.seconds
         while time.monotonic() < until:
             time.sleep(chance.uniform(0.1, 2))
+            if recoverers and chance.random() < 0.2:
+                number = chance.randrange(len(recoverers))
+                _end(recoverers[number], f"recoverer {number}; seed {seed}")
+                kills += 1
+                recoverers[number] = sweep()
+                continue
             number = chance.randrange(args.writers)
             victim = writers[number]
             if victim.exitcode is None and _done(journals[number]) < chance.randrange(1, 40):
                 continue  # let it work first: a process that is killed while it starts tries nothing
-            if victim.exitcode not in (None, -signal.SIGKILL):
-                raise SystemExit(f"writer {number} ended by itself with {victim.exitcode}; seed {seed}")
-            victim.kill()
-            victim.join()
+            _end(victim, f"writer {number}; seed {seed}")
             kills += 1
             writers[number] = start(number)
-        for last in writers:
-            last.kill()
-            last.join()
+        for last in [*writers, *recoverers]:
+            _end(last, f"seed {seed}")
             kills += 1
         stop.set()
         for process in readers:
@@ -212,6 +269,7 @@ if __name__ == "__main__":
         arguments=[
             harness.argument("--seconds", 60, "how long"),
             harness.argument("--writers", 4, "processes that write"),
+            harness.argument("--recoverers", 1, "processes that recover, at the wrong time too"),
             harness.argument("--seed", 0, "repeat a run's choices; 0 draws one"),
             harness.argument("--store", "", "a graph's address, instead of a folder that is thrown away"),
         ],

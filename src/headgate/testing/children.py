@@ -1,11 +1,13 @@
 """Work in a child of this process, which may be killed at any point of it.
 
-The child is a fork: it starts in milliseconds and takes any function along. It must not share an open database with
-its parent, which closes its own first.
+A fork starts in milliseconds and takes any function along. It must not share an open database with its parent, which
+closes its own first, and neither Lance nor a Spark session lives on in it: what uses those gets a process of its own,
+which takes along only what can be imported.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import pickle
 import signal
@@ -14,6 +16,8 @@ import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from typing import Any, NoReturn
 
 
@@ -48,6 +52,41 @@ def run_in_child(work: Callable[[], Any]) -> Ended:
     if failure:
         raise AssertionError(f"the child failed:\n{failure}")
     return Ended(killed=False, answer=answer)
+
+
+def fresh_processes() -> ForkServerContext:
+    """Makes processes by forking one that has imported everything and used nothing."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["headgate.testing.zygote"])
+    return context
+
+
+def run_in_fresh_process(work: Callable[..., Any], *args: Any) -> Ended:
+    """As `run_in_child`, in a process that has nothing of this one; `work` and what it gets must pickle."""
+    context = fresh_processes()
+    reader, writer = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(writer, work, args))
+    process.start()
+    writer.close()
+    try:
+        answer, failure = reader.recv()
+    except EOFError:
+        answer, failure = None, ""
+    finally:
+        reader.close()
+        process.join()
+    if process.exitcode == -signal.SIGKILL:
+        return Ended(killed=True, answer=None)
+    if failure or process.exitcode:
+        raise AssertionError(f"the child failed: {process.exitcode}\n{failure}")
+    return Ended(killed=False, answer=answer)
+
+
+def _answer(writer: Connection, work: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    try:
+        writer.send((work(*args), ""))
+    except BaseException:
+        writer.send((None, traceback.format_exc()))
 
 
 def kill_this_process() -> NoReturn:

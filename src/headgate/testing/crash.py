@@ -21,8 +21,9 @@ from headgate import failpoints
 from headgate.failpoints import Failpoint
 from headgate.publication import Ref
 from headgate.tasks import TaskDeclaration
+from headgate.testing.addresses import TaskAddress, address_of
 from headgate.testing.audit import Expected, Finding, Harm, audit, check_between, damage
-from headgate.testing.children import Ended, kill_this_process, run_in_child
+from headgate.testing.children import Ended, kill_this_process, run_in_child, run_in_fresh_process
 from headgate.testing.place import Files, Place, Target
 
 WINDOWS = tuple(point for point in Failpoint if point.name.startswith(("ATTEMPT_", "WORKSPACE_")))
@@ -30,6 +31,12 @@ WINDOWS = tuple(point for point in Failpoint if point.name.startswith(("ATTEMPT_
 
 WRITES = (Failpoint.DATABASE_COMMITTED, Failpoint.DISK_CHANGED)
 """The points after each single write to a store."""
+
+
+def windows(job: Job) -> tuple[Failpoint, ...]:
+    """The points of an attempt's own lifecycle, and those of the graph's write path where it publishes there."""
+    graph = tuple(point for point in Failpoint if point.name.startswith("GRAPH_"))
+    return WINDOWS + graph if job.store == "graph" else WINDOWS
 
 
 @dataclass(frozen=True)
@@ -72,10 +79,19 @@ class Job:
 
     declaration: TaskDeclaration
     files: Files
+    schema: str | None = None
+    """Of the graph beside the files, for a task that needs one."""
+    rows: tuple[Mapping[str, Any], ...] = ()
+    """What is loaded into the graph first."""
     params: BaseModel | Mapping[str, Any] | None = None
     abandoned_by: TaskDeclaration | None = None
     """Whose publication the attempt finds on the branch, never accepted. The same declaration: an earlier attempt of
     the same task, which has to publish. Another one: another workflow, with the same parameters."""
+
+    @property
+    def store(self) -> str:
+        """Where the task publishes, or would."""
+        return self.declaration.writes or ("workspace" if "workspace" in self.declaration.stores else "graph")
 
 
 @dataclass
@@ -130,7 +146,7 @@ class CrashHarness:
             if not ended.killed and number == 1:
                 raise AssertionError(f"{here} was never reached: the attempt ended {ended.answer}")
             with place:
-                found += check_between(place, begun.target, before=begun.before)
+                found += check_between(place, begun.target, before=begun.before, store=self._job.store)
         with self._at_first.later(hours=kills + 1) as place:
             found += self._retried(place, begun)
             place.collect_garbage(begun.target)
@@ -158,10 +174,12 @@ class CrashHarness:
                 report = place.run(self._job.declaration, attempt)
             if not report.ok:
                 raise AssertionError(f"the task fails even undisturbed: {report.status}: {report.reason}")
+            store = self._job.store
             expected = Expected(
-                publishes=report.published not in (None, begun.target.input_ref),
+                publishes=report.published not in (None, begun.target.start(store)),
                 keeps_head=self._job.declaration.writes is None,
-                files=place.files(begun.target) if self._same_files else None,
+                files=place.shown(begun.target, store) if self._same_files else None,
+                store=store,
             )
             place.forget(begun.target)
         return passed, expected
@@ -171,6 +189,8 @@ class CrashHarness:
         job = self._job
         with self._at_first as place:
             target = place.new_target(job.files)
+            if job.schema is not None:
+                target = place.with_rows(place.with_graph(target, job.schema), job.rows)
             workflow = place.submit(job.declaration, target, job.params)
         if job.abandoned_by is job.declaration:
             self._abandon(job.declaration, workflow)
@@ -181,7 +201,7 @@ class CrashHarness:
             with self._at_first as place:
                 place.orchestrator.cancel(other, reason="its worker is dead")
         with self._then as place:
-            return _Begun(target, workflow, place.head(target))
+            return _Begun(target, workflow, place.head(target, job.store))
 
     def _abandon(self, declaration: TaskDeclaration, workflow: str) -> None:
         ended = _run_and_kill(self._at_first, declaration, workflow, KillPoint(Failpoint.ATTEMPT_PUBLISHED))
@@ -191,13 +211,16 @@ class CrashHarness:
 
 def _run_and_kill(place: Place, declaration: TaskDeclaration, workflow: str, here: KillPoint) -> Ended:
     """Run the attempt that is due, if one is, in a child that is killed at `here`; how it ended."""
+    if "graph" in declaration.stores or declaration.takes_spark:
+        return run_in_fresh_process(_attempt, Place(place.folder, place.clock), address_of(declaration), workflow, here)
+    return run_in_child(lambda: _attempt(place, declaration, workflow, here))
 
-    def work() -> str | None:
-        with place:
-            attempt = place.poll(declaration, workflow)
-            if attempt is None:
-                return None
-            with armed(lambda reached: kill_this_process() if reached == here else None):
-                return str(place.run(declaration, attempt).status)
 
-    return run_in_child(work)
+def _attempt(place: Place, task: TaskDeclaration | TaskAddress, workflow: str, here: KillPoint) -> str | None:
+    declaration = task.find() if isinstance(task, TaskAddress) else task
+    with place:
+        attempt = place.poll(declaration, workflow)
+        if attempt is None:
+            return None
+        with armed(lambda reached: kill_this_process() if reached == here else None):
+            return str(place.run(declaration, attempt).status)

@@ -9,7 +9,6 @@ recovers again.
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import signal
 from collections import Counter
@@ -25,6 +24,7 @@ from headgate.graph.manifest.publisher import RELOCATION
 from headgate.graph.manifest.rows import Audit, HeadMark
 from headgate.graph.recovery.heal import is_settled
 from headgate.graph.schema.model import ID
+from headgate.testing.children import fresh_processes
 from headgate.testing.graph_jobs import GRAPH, JOBS, SCHEMA, GraphJob
 from headgate.testing.store_faults import StoreFaults
 
@@ -114,8 +114,7 @@ class Workers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["headgate.testing.zygote"])
+        self._context = fresh_processes()
 
     def started(self, pid: int) -> None:
         """For those who kill from outside."""

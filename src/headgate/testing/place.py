@@ -6,7 +6,7 @@ serves many.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
@@ -65,6 +65,13 @@ class Target:
     graph: str | None = None
     """The name of the graph beside it, if the test has one."""
     graph_ref: Ref | None = None
+
+    def start(self, store: str) -> Ref:
+        """The commit that a test began from, of the lake or of the graph."""
+        if store == "graph":
+            assert self.graph_ref is not None
+            return self.graph_ref
+        return self.input_ref
 
     def blocks(self, declaration: TaskDeclaration) -> dict[str, Any]:
         """The input blocks of the stores that a task declares."""
@@ -159,6 +166,15 @@ class Place:
         with graphs.init(str(self.folder / name), schema) as graph:
             return replace(target, graph=name, graph_ref=Ref(graph.head().id))
 
+    def with_rows(self, target: Target, rows: Iterable[Mapping[str, Any]]) -> Target:
+        """The target with these rows loaded into its graph, on top of what it has."""
+        assert target.graph is not None
+        with self.open_graph(target.graph) as graph:
+            loaded = [dict(row) for row in rows]
+            if loaded:
+                graph.load(loaded)
+            return replace(target, graph_ref=Ref(graph.head().id))
+
     def open_graph(self, name: str) -> Graph:
         from headgate import graph as graphs
 
@@ -194,17 +210,41 @@ class Place:
         self.lake.gc()
 
     # looking
-    def head(self, target: Target) -> Ref:
-        return self.lake.head(target.repository, MAIN).ref
+    def head(self, target: Target, store: str = "workspace") -> Ref:
+        """Where the branch is; of a graph the newest commit that changed anything."""
+        return self._graph_history(target)[-1] if store == "graph" else self.lake.head(target.repository, MAIN).ref
 
-    def history(self, target: Target) -> tuple[Ref, ...]:
+    def history(self, target: Target, store: str = "workspace") -> tuple[Ref, ...]:
         """The first-parent history of the branch, oldest first, from the input ref on; all of it if that is gone."""
+        if store == "graph":
+            return self._graph_history(target)
         found: list[Ref] = []
         for commit in self.lake.log(target.repository, self.head(target)):
             found.append(commit.ref)
             if commit.ref == target.input_ref:
                 break
         return tuple(reversed(found))
+
+    def _graph_history(self, target: Target) -> tuple[Ref, ...]:
+        assert target.graph is not None
+        found: list[Ref] = []
+        with self.open_graph(target.graph) as graph:
+            for commit in graph.log():
+                if commit.content:
+                    found.append(Ref(commit.id))
+                if commit.id == target.graph_ref:
+                    break
+        return tuple(reversed(found))
+
+    def shown(self, target: Target, store: str) -> dict[str, Any]:
+        """What the head holds, by path or by type."""
+        if store != "graph":
+            return dict(self.files(target))
+        assert target.graph is not None
+        with self.open_graph(target.graph) as graph:
+            now = graph.snapshot()
+            tables = {found.name: now.table(found.name).to_table().to_pylist() for found in now.schema.tables()}
+        return {name: sorted(rows, key=repr) for name, rows in tables.items()}
 
     def files(self, target: Target, ref: Ref | None = None) -> dict[str, bytes]:
         ref = ref or self.head(target)

@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from headgate.attempts import AttemptReport
-from headgate.errors import Unsupported
 from headgate.publication import Ref
-from headgate.tasks import TaskDeclaration, task_of
+from headgate.tasks import task_of
 from headgate.testing.place import Files, Place, Target
 
 
@@ -103,10 +102,7 @@ class TaskRunner:
         if schema is not None:
             target = place.with_graph(target, schema)
         if target.graph is not None:
-            with place.open_graph(target.graph) as graph:
-                if rows:
-                    graph.load([dict(row) for row in rows])
-                target = replace(target, graph_ref=Ref(graph.head().id))
+            target = place.with_rows(target, rows)
         self._target = target
         return target
 
@@ -120,16 +116,6 @@ class TaskRunner:
             history = [Ref(commit.id) for commit in graph.log()]
         refs = history[: history.index(target.graph_ref) + 1] if target.graph_ref in history else history
         return tables, tuple(reversed(refs))
-
-
-def without_graph(declaration: TaskDeclaration) -> TaskDeclaration:
-    """The declaration, which must not need a graph: its threads do not live on in a fork."""
-    if "graph" in declaration.stores:
-        raise Unsupported(
-            message=f"task {declaration.name} needs a graph, and a process that uses one cannot be forked",
-            hint="run it with run_task, and retry it there",
-        )
-    return declaration
 
 
 def _kind_of(line: str, *, of_graph: bool) -> tuple[str, str]:
