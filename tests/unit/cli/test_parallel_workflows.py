@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +93,34 @@ def test_a_body_that_hangs_is_ended_at_its_limit(run: Callable[..., dict[str, An
     ran = run([step("hang", "stuck")])
     assert ran["status"] in ("FAILED", "TIMED_OUT")
     assert "stuck" in ran["reason"]
+
+
+def test_an_interrupted_run_uses_up_no_retry_and_is_resumed(
+    run: Callable[..., dict[str, Any]], headgate: Callable[..., Any], project: Path
+) -> None:
+    (project / "side.json").write_text(
+        json.dumps({"name": "side", "tasks": [step("meet", "a", me="here", other="there")]})
+    )
+    line = [sys.executable, "-m", "headgate.cli.main", "run", "side.json", "--tasks", "side", "-j", "1"]
+    path = os.pathsep.join(sys.path)
+    child = subprocess.Popen(line, cwd=project, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE)
+    wait_for((project / "here").exists)
+    child.send_signal(signal.SIGINT)
+    _, told = child.communicate(timeout=120)
+    assert child.returncode == 130, told
+    assert b"--resume" in told
+    (project / "there").touch()
+    resumed = headgate("run", "--resume", "--json")
+    assert resumed.code == 0, resumed.err
+    ran = json.loads(resumed.out)
+    assert [task["status"] for task in ran["tasks"]] == ["TIMED_OUT", "COMPLETED"]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it never came"
+        time.sleep(0.02)
 
 
 def test_a_killed_executor_costs_a_retry_and_no_more(run: Callable[..., dict[str, Any]]) -> None:

@@ -59,6 +59,11 @@ def run_in_executors(
                 pool.tend(_TICK)
                 if pool.broken:
                     raise Transient(message=pool.broken, hint="headgate run --resume goes on with the workflow")
+        except KeyboardInterrupt:
+            # Nothing is reported of what is cut off here: the workflow can be resumed, and no retry is used up.
+            for running in pool.running():
+                running.cancellation.set()
+            raise
         finally:
             polling.stop()
     finally:
