@@ -20,6 +20,7 @@ from headgate.graph.manifest.table import MergeUnknown
 from headgate.graph.recovery.heal import heal
 from headgate.graph.storage import CommitUnknown, Location, SmallObjects, TableStore
 from headgate.graph.store import GraphStore, Patience
+from headgate.graph.upkeep.leases import Leases
 from headgate.testing.children import kill_this_process
 
 
@@ -142,9 +143,11 @@ class StoreFaults:
         """The same store, watched."""
         manifest = _Watched(store.manifest, _MANIFEST, self)
         manifest.__dict__["history"] = _Watched(store.manifest.history, _HISTORY, self)
+        objects = cast(SmallObjects, _Watched(store.objects, _OBJECTS, self))
         return replace(
             store,
-            objects=cast(SmallObjects, _Watched(store.objects, _OBJECTS, self)),
+            objects=objects,
+            leases=Leases(objects, store.ids, store.clock, store.patience.lease_age),
             tables=cast(TableStore, _Watched(store.tables, _TABLES, self)),
             manifest=cast(Manifest, manifest),
         )

@@ -14,7 +14,7 @@ from tests.simulation.graph.world import SIDE, Scenario
 from tests.simulation.graph.writes import Write
 
 from headgate.errors import OutcomeUnknown
-from headgate.graph.manifest import publisher
+from headgate.graph.manifest import publisher, upkeep
 from headgate.graph.manifest.publisher import Publication, Published
 from headgate.graph.manifest.rows import PublishRow
 from headgate.graph.manifest.state import ManifestState
@@ -211,7 +211,7 @@ def _drops_versions_under_writers() -> AbstractContextManager[Any]:
     def keep_compact(manifest: SimulatedManifest, state: ManifestState) -> None:
         manifest.drop_versions(range(1, state.version))
 
-    return patch.object(commit, "keep_compact", keep_compact)
+    return patch.object(upkeep, "keep_compact", keep_compact)
 
 
 def _between(*writes: Write, **more: Any) -> Focus:

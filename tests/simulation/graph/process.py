@@ -29,6 +29,7 @@ from headgate.graph.storage import (
     TableSnapshot,
 )
 from headgate.graph.store import GraphStore, Locks, Patience
+from headgate.graph.upkeep.leases import Leases
 from headgate.ids import IdSource
 
 T = TypeVar("T")
@@ -284,13 +285,15 @@ def open_store(
     disk: Disk, calls: Calls, *, ids: IdSource, wait: Callable[[float], None], patience: Patience
 ) -> GraphStore:
     """A process of its own: nothing but the disk is shared with others."""
+    objects, clock = Objects(disk, calls), cast(Clock, disk)
     return GraphStore(
         location=_LOCATION,
         manifest=SimulatedManifest(disk, calls),
         tables=cast(Any, Tables(disk, calls)),
-        objects=Objects(disk, calls),
+        objects=objects,
+        leases=Leases(objects, ids, clock, patience.lease_age),
         locks=Locks(),
-        clock=cast(Clock, disk),
+        clock=clock,
         ids=ids,
         patience=patience,
         wait=wait,

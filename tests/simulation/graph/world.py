@@ -598,8 +598,8 @@ def patched(world: World) -> Iterator[None]:
         patches.enter_context(patch.object(healing, "is_gone", world.is_gone))
         patches.enter_context(patch.object(committing, "give_up", world.give_up))
         patches.enter_context(patch.object(staging, "_may_be_alive", world.may_be_alive))
-        checked = world.checked_upkeep(committing.keep_compact)
-        patches.enter_context(patch.object(committing, "keep_compact", checked))
+        checked = world.checked_upkeep(upkeep.keep_compact)
+        patches.enter_context(patch.object(upkeep, "keep_compact", checked))
         if world.plan.eager_upkeep:
             for name, value in {"FRAGMENTS": 2, "MOVED_AT_ONCE": 1, "COMMITS_KEPT": 1, "VERSIONS_KEPT": 3}.items():
                 patches.enter_context(patch.object(upkeep, name, value))

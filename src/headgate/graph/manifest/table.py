@@ -152,8 +152,6 @@ class Manifest:
 
     def _at(self, state: ManifestState) -> LanceDataset:
         """The version that a merge was decided on; contended once it is so old that upkeep has dropped it."""
-        if int(self._dataset.version) == state.version:
-            return self._dataset
         try:
             return self._dataset.checkout_version(state.version)
         except Exception as error:
