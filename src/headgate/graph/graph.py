@@ -368,7 +368,7 @@ class Graph:
         if applied.changed and (indexed := newly_indexed(applied.steps)):
             ensure_indices(self._store, branch, indexed)
         if applied.let_go:
-            cleanup(self._store, keep=1, older_than=timedelta(0), grace=timedelta(0), tables=applied.let_go)
+            cleanup(self._store, keep=1, older_than=timedelta(0), grace=timedelta(0), only=applied.let_go)
         return applied
 
     def ensure_indices(self, *, branch: str = MAIN) -> Written:

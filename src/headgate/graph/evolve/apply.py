@@ -54,8 +54,8 @@ class AppliedSchema:
     steps: tuple[Step, ...] = ()
     repeated: bool = False
     """An earlier write with the same publish id made the commit."""
-    let_go: tuple[str, ...] = ()
-    """Tables whose earlier versions are not to be kept: what a hard drop was made on."""
+    let_go: tuple[tuple[str, str], ...] = ()
+    """Tables, and forks of them, whose earlier versions are not to be kept: what a hard drop was made on."""
 
 
 def plan_schema(
@@ -88,7 +88,7 @@ class _Change:
         self._schema_order: int | None = None
         self._created: dict[int, tuple[TableRow, int]] = {}
         self.steps: tuple[Step, ...] = ()
-        self.let_go: tuple[str, ...] = ()
+        self.let_go: tuple[tuple[str, str], ...] = ()
 
     def prepare(self, state: ManifestState) -> Prepared | None:
         base = Base.of(self._store, state, self._branch)
@@ -103,7 +103,9 @@ class _Change:
         plan = planned.plan
         self.steps = plan.steps
         dropped = [edit.old.name for edit in plan.edits if edit.dropped] + [table.name for table in plan.dropped]
-        self.let_go = tuple(base.table_key(name) for name in dropped)
+        # What the branch only inherits is the history of another one.
+        own = [pin for row, pin in (base.tables[name] for name in dropped) if pin.branch == self._branch]
+        self.let_go = tuple((pin.table, pin.fork) for pin in own)
         if plan.changes_nothing:
             return None
         changes = tuple(self._column_changes(base, plan))

@@ -58,7 +58,7 @@ def cleanup(
     older_than: timedelta = OLDER_THAN,
     grace: timedelta = GRACE,
     dry_run: bool = False,
-    tables: Collection[str] | None = None,
+    only: Collection[tuple[str, str]] | None = None,
 ) -> Cleaned:
     """Keep the last commits of each branch and those that were a head lately; remove what only others show."""
     if keep < 1:
@@ -68,16 +68,16 @@ def cleanup(
     if older_than < timedelta(0) or grace < timedelta(0):
         raise InvalidInput(message="older_than and grace are lengths of time", hint="give 0 or more")
     cutoff = stamp_time(store.clock.now() - max(older_than, grace))
-    run = _Run(store, keep, cutoff, tables)
+    run = _Run(store, keep, cutoff, only)
     if dry_run:
         return run.look()
-    with upkeep_run(store, "cleanup") if tables is None else nullcontext():
+    with upkeep_run(store, "cleanup") if only is None else nullcontext():
         return run.clean(grace)
 
 
 class _Run:
-    def __init__(self, store: GraphStore, keep: int, cutoff: str, tables: Collection[str] | None) -> None:
-        self._store, self._keep, self._cutoff, self._tables = store, keep, cutoff, tables
+    def __init__(self, store: GraphStore, keep: int, cutoff: str, only: Collection[tuple[str, str]] | None) -> None:
+        self._store, self._keep, self._cutoff, self._only = store, keep, cutoff, only
 
     def look(self) -> Cleaned:
         state = self._whole()
@@ -96,12 +96,12 @@ class _Run:
         state = self._whole()
         now = self._plan(state)
         done = Cleaned()
-        if self._tables is None:
+        if self._only is None:
             # First, since a fork holds the version it was made from.
             remove_orphans(self._store, state, now, done)
         for stored, row, versions in self._gone(state, plan, now):
             self._remove(stored, row, versions, done)
-        if self._tables is None:
+        if self._only is None:
             done.rows = len(self._unshown(state, now))
             # First, since it moves rows to the history that may be pruned there.
             drop_old_versions(self._store.manifest)
@@ -121,9 +121,9 @@ class _Run:
         held = self._store.leases.held(remove=remove)
         held |= {found.sidecar.base.commit for found in self._store.sidecars.find()}
         plan = retention(state, keep=self._keep, cutoff=self._cutoff, held=held)
-        if self._tables is None:
+        if self._only is None:
             return plan
-        floors = {stored: floor for stored, floor in plan.floors.items() if stored.table in self._tables}
+        floors = {stored: floor for stored, floor in plan.floors.items() if stored in self._only}
         exceptions = tuple(sorted({*plan.exceptions, *state.exceptions}))
         return replace(plan, floors=floors, exceptions=exceptions, orders=state.kept.orders)
 
@@ -133,7 +133,7 @@ class _Run:
         for _ in range(_TRIES):
             state = self._whole()
             plan = self._plan(state)
-            live = manifest.state()
+            live = manifest.stored()
             if live.version != state.version:
                 continue
             at = stamp_time(self._store.clock.now())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -106,6 +107,16 @@ def test_the_first_writer_migrates_main_and_each_branch_at_its_first_write(old: 
     assert now.head("side").format == 2
     assert [commit.metadata.get("by") for commit in now.commits("side")] == [None, "bob"]
     assert people(graph, "side") == ["a", "b", "c"]
+
+
+def test_cleanup_leaves_the_format_of_a_branch_as_it_is(old: hg.Graph, use: Any) -> None:
+    use(TWO)
+    graph = hg.open(old.uri)
+    graph.cleanup(keep=1, older_than=timedelta(0), grace=timedelta(0))
+    now = stored(old.uri)
+    assert (now.head("main").format, now.head("side").format) == (2, 1)
+    assert [commit.metadata.get("by") for commit in now.commits("side")] == [None]
+    assert signers(hg.open(old.uri), "side") == ["bob", "bob", "ann"]
 
 
 def test_several_steps_are_taken_one_by_one(old: hg.Graph, use: Any) -> None:

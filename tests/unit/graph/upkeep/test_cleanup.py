@@ -176,6 +176,21 @@ def test_a_dropped_type_goes_with_its_last_commit_and_a_hard_drop_at_once(busy: 
     assert "By" not in content(again(busy))
 
 
+def test_a_hard_drop_on_one_branch_leaves_the_history_of_others(busy: hg.Graph) -> None:
+    before, less = busy.head().id, SCHEMA.replace("year: I32? @index", "")
+    busy.create_branch("side")
+    songs(busy, 70, 71, branch="side")
+    first = busy.head("side").id
+    songs(busy, 71, 72, branch="side")
+    busy.create_branch("other")
+    busy.apply_schema(less, branch="other", allow_data_loss=True)
+    assert content(again(busy), commit=before)["Song"][0]["year"] == 1900
+    busy.apply_schema(less, allow_data_loss=True)
+    assert len(content(again(busy), commit=first)["Song"]) == 53
+    assert content(again(busy), branch="side")["Song"][0]["year"] == 1900
+    assert busy.verify().damage == []
+
+
 def test_a_soft_drop_stays_readable_at_earlier_commits(busy: hg.Graph) -> None:
     before = busy.head().id
     busy.apply_schema(SCHEMA.replace("year: I32? @index", ""))
