@@ -13,7 +13,7 @@ import typer
 from headgate.cli import console, invocation
 from headgate.cli.inputs import Asked, store_blocks
 from headgate.cli.serving import signals_stop
-from headgate.cli.workflow_tree import published
+from headgate.cli.workflow_tree import published, task_facts
 from headgate.errors import InvalidInput, NotFound, Problem, Transient
 from headgate.ids import ULIDS
 
@@ -174,21 +174,7 @@ def _facts(over: ServerWorkflow) -> dict[str, Any]:
         "input": over.input,
         "output": over.output,
         "created_at": over.created_at,
-        "tasks": [
-            {
-                "task_id": task.id,
-                "reference": task.reference,
-                "name": task.name,
-                "iteration": task.iteration,
-                "retry_count": task.retry_count,
-                "status": task.status,
-                "reason": task.reason,
-                "input": task.input,
-                "output": task.output,
-                "published": published(task),
-            }
-            for task in over.tasks
-        ],
+        "tasks": [task_facts(task) for task in over.tasks],
     }
 
 

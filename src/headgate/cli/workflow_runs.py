@@ -10,7 +10,7 @@ import typer
 
 from headgate.cli import console, invocation
 from headgate.cli.inputs import Asked, prints_are_notes, store_blocks
-from headgate.cli.workflow_tree import LiveTree, published
+from headgate.cli.workflow_tree import LiveTree, task_facts
 from headgate.errors import HeadgateError, InvalidInput, response_to
 
 if TYPE_CHECKING:
@@ -224,19 +224,5 @@ def workflow_facts(machine: Machine, workflow: WorkflowRecord) -> dict[str, Any]
         "epoch": workflow.epoch,
         "created_at": workflow.created_at,
         "ended_at": workflow.ended_at,
-        "tasks": [
-            {
-                "task_id": task.id,
-                "reference": task.reference,
-                "name": task.name,
-                "iteration": task.iteration,
-                "retry_count": task.retry_count,
-                "status": task.status,
-                "reason": task.reason,
-                "input": task.input,
-                "output": task.output,
-                "published": published(task),
-            }
-            for task in machine.engine.tasks(workflow=workflow.id)
-        ],
+        "tasks": [task_facts(task) for task in machine.engine.tasks(workflow=workflow.id)],
     }

@@ -26,6 +26,22 @@ def published(task: TaskRecord | TaskView | ServerTask) -> str | None:
     return None
 
 
+def task_facts(task: TaskRecord | ServerTask) -> dict[str, Any]:
+    """An attempt at a task of a workflow, for a program."""
+    return {
+        "task_id": task.id,
+        "reference": task.reference,
+        "name": task.name,
+        "iteration": task.iteration,
+        "retry_count": task.retry_count,
+        "status": task.status,
+        "reason": task.reason,
+        "input": task.input,
+        "output": task.output,
+        "published": published(task),
+    }
+
+
 def tree_of(workflow: WorkflowRecord, entries: list[Entry], now: dict[str, str] | None = None) -> RenderableType:
     """A workflow as far as it has come; `now` says what the attempts in progress do, by task id."""
     from rich.text import Text
