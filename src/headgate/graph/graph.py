@@ -149,7 +149,8 @@ class Graph:
         """
         for name in types or ():
             self.base(branch=branch).type(name)
-        return feed(self._store, self._store.manifest.state(), branch, after=after, types=types)
+        state = self._store.manifest.state()
+        return feed(self._store, state, branch, after=after, types=types, base_of=lambda ref: self.base(commit=ref))
 
     def history(self, ref: str, *, first_parent: bool = False) -> Iterator[Commit]:
         """A commit and its ancestors, merged ones included, each after all its children."""

@@ -6,7 +6,7 @@ back, what it had done is taken back first, and marked; then the changes go on f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 
 from headgate.graph.changes.between import Changes, changes_between
@@ -14,7 +14,7 @@ from headgate.graph.manifest.rows import Commit
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import ancestors, commit_at
 from headgate.graph.store import GraphStore
-from headgate.graph.write.task import base_at
+from headgate.graph.write.base import Base
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ def feed(
     *,
     after: str | None = None,
     types: Collection[str] | None = None,
+    base_of: Callable[[str], Base],
 ) -> Iterator[FeedEntry]:
     """The commits of a branch that changed rows, oldest first, after a cursor or from the beginning."""
     seen = list(ancestors(store.manifest, state, state.head(branch).commit))
@@ -48,9 +49,8 @@ def feed(
                 reached = commit.id
                 break
             if commit.parent and commit.content:
-                yield FeedEntry(
-                    commit, _between(store, state, commit.id, commit.parent, types), commit.parent, reverses=True
-                )
+                back = _between(base_of(commit.id), base_of(commit.parent), types)
+                yield FeedEntry(commit, back, commit.parent, reverses=True)
             reached = commit.parent
     coming: list[Commit] = []
     for commit in seen:
@@ -59,11 +59,10 @@ def feed(
         coming.append(commit)
     for commit in reversed(coming):
         if commit.parent and commit.content:
-            yield FeedEntry(commit, _between(store, state, commit.parent, commit.id, types), commit.id)
+            yield FeedEntry(commit, _between(base_of(commit.parent), base_of(commit.id), types), commit.id)
 
 
-def _between(store: GraphStore, state: ManifestState, old: str, new: str, types: Collection[str] | None) -> Changes:
-    before, after = base_at(store, state, old), base_at(store, state, new)
+def _between(before: Base, after: Base, types: Collection[str] | None) -> Changes:
     # A type that came later, or is gone, has no changes in this commit.
     known = None if types is None else [n for n in types if before.schema.find(n) or after.schema.find(n)]
     return changes_between(before, after, known)

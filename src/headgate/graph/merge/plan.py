@@ -13,6 +13,7 @@ from headgate.graph.changes.pairing import Pair, Side
 from headgate.graph.changes.rows import TableDifference
 from headgate.graph.manifest.publisher import TableAt
 from headgate.graph.manifest.state import ManifestState
+from headgate.graph.manifest.travel import commit_at
 from headgate.graph.merge.bases import Commits, merge_bases
 from headgate.graph.merge.conflicts import Choices, ConflictKind, RowConflict
 from headgate.graph.merge.resolve import Resolver
@@ -23,7 +24,7 @@ from headgate.graph.schema.arrow import arrow_schema
 from headgate.graph.schema.model import Schema, TableType
 from headgate.graph.storage import TableSnapshot
 from headgate.graph.store import GraphStore
-from headgate.graph.write.base import Base
+from headgate.graph.write.base import Base, check_kept
 from headgate.graph.write.evaluate import Delta, Evaluation
 from headgate.graph.write.task import base_at
 
@@ -92,6 +93,10 @@ class _Planner:
     ) -> None:
         self._store, self._state, self._commits = store, state, commits
         self._ours, self._theirs, self._bases = ours, theirs, bases
+        for ref in (*bases, theirs.commit):
+            # Written down first, then looked at by the newest floors: so a cleanup sees the merge, or it the cleanup.
+            store.leases.take(ref)
+            check_kept(store.manifest.state(), commit_at(store.manifest, state, ref))
         self._base = base_at(store, state, bases[0])
         self._choices = choices
         self._conflicts: list[RowConflict] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import headgate.graph as hg
 from headgate import failpoints
 from headgate.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from headgate.failpoints import Failpoint
+from headgate.graph.manifest import upkeep
 from headgate.graph.manifest.table import MergeContended
 from headgate.graph.storage import tables
 
@@ -250,3 +252,33 @@ def test_two_that_make_a_branch_of_one_name_at_once_make_one(graph: hg.Graph) ->
     with pytest.raises(AlreadyExists):
         late.create_branch("side", at="other")
     assert late.branches() == ("main", "other", "side")
+
+
+def test_branches_outlive_the_rows_that_move_to_the_history(graph: hg.Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a branch inherits stays among the live rows, however far the branch it was made from goes on."""
+    for name, value in (("FRAGMENTS", 2), ("MOVED_AT_ONCE", 4), ("COMMITS_KEPT", 2)):
+        monkeypatch.setattr(upkeep, name, value)
+    add(graph, "Ada")
+    graph.create_branch("side")
+    old = add(graph, "old", "side")
+    graph.create_branch("still", at="main")
+    for number in range(12):
+        add(graph, f"m{number}")
+        add(graph, f"s{number}", "side")
+    assert names(graph, "still") == ["Ada"]
+    add(graph, "first", "still")
+    assert names(graph, "still") == ["Ada", "first"]
+    middle = list(graph.log("side"))[6].id
+    assert len(graph.base(commit=middle).dataset("Person").to_table()) == 8
+    graph.delete_branch("side")
+    graph.create_branch("side", at="still")
+    for number in range(12):
+        add(graph, f"n{number}", "side")
+    assert names(graph, "side") == sorted(["Ada", "first", *(f"n{number}" for number in range(12))])
+    with hg.open(graph.uri) as again:
+        assert sorted(again.base(commit=old).dataset("Person").to_table()["name"].to_pylist()) == ["Ada", "old"]
+        assert len(again.base(commit=middle).dataset("Person").to_table()) == 8
+        assert again.merge("side").outcome == "merged"
+        assert len(names(again)) == 13 + 13
+        with pytest.raises(NotFound, match="as old as"):
+            again.snapshot(branch="side", time=datetime(2000, 1, 1, tzinfo=UTC))
