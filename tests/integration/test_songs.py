@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.test_shipped import WORKFLOW as RELEASE
 from tools.servers import Server
 
 ROOT = Path(__file__).parents[2]
@@ -60,15 +61,31 @@ def test_songs_on_the_embedded_parts(project: Path) -> None:
     check(ran, headgate(project, "log", "songs", "--json"))
 
 
-@pytest.mark.real
-def test_songs_on_conductor_and_lakefs(project: Path, conductor: Server, lakefs: Server) -> None:
-    servers = {
+@pytest.fixture
+def servers(conductor: Server, lakefs: Server) -> dict[str, str]:
+    """The environment under which the same project runs on both servers."""
+    return {
         "HEADGATE_PROFILE": "real",
+        "HEADGATE_OWNER_EMAIL": "songs@example.org",
         "HEADGATE_CONDUCTOR_SERVER_URL": conductor.facts["api"],
         "HEADGATE_LAKEFS_ENDPOINT": lakefs.url,
         "HEADGATE_LAKEFS_ACCESS_KEY_ID": lakefs.access_key,
         "HEADGATE_LAKEFS_SECRET_ACCESS_KEY": lakefs.secret_key,
     }
+
+
+@pytest.mark.real
+def test_songs_and_the_shipped_tasks_on_conductor_and_lakefs(project: Path, servers: dict[str, str]) -> None:
     headgate(project, "lake", "init", "songs", **servers)
     ran = headgate(project, *COMMAND, "-j", "1", **servers)
     check(ran, headgate(project, "log", "songs", "--json", **servers))
+
+    headgate(project, "branch", "create", "songs@draft", **servers)
+    headgate(project, "lake", "put", "headgate.toml", "songs@draft", "notes.txt", **servers)
+    (project / "release.json").write_text(json.dumps(RELEASE))
+    line = ("run", "release.json", "--tasks", "headgate.shipped", "--json", "-j", "1")
+    released = headgate(project, *line, "--input", '{"from": "draft", "to": "songs@main"}', **servers)
+    assert released["status"] == "COMPLETED"
+    [last, before, *_] = headgate(project, "log", "songs", "--json", **servers)
+    assert (last["ref"], before["ref"]) == (released["output"]["workspace"]["ref"], ran["output"]["workspace"]["ref"])
+    assert headgate(project, "lake", "cat", "songs@main", "notes.txt", **servers) == SETTINGS

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.integration.differential.cases import CASES, Case
 from tests.integration.differential.drivers import OnConductor, Seen, on_engine
+from tests.integration.differential.recorded import recorded
 from tools.servers import Server
 
 from headgate.errors import InvalidInput
@@ -25,6 +26,7 @@ def test_the_engine_ends_where_the_server_ends(case: Case, on_server: dict[str, 
     assert ours.status == theirs.status
     assert ours.output == theirs.output
     assert ours.attempts == theirs.attempts
+    assert theirs == recorded()[case.name], "the server does something else than it did when it was recorded"
 
 
 def test_what_a_server_takes_and_the_engine_refuses(conductor: Server, tmp_path: Path) -> None:
