@@ -27,7 +27,7 @@ class Patience:
     """How long a write goes on waiting for the branch before it gives up."""
     sidecar_age: timedelta = timedelta(seconds=60)
     """The age at which a sidecar of a writer that cannot be asked is taken for left behind."""
-    lease_age: timedelta = timedelta(hours=1)
+    lease_age: timedelta = timedelta(days=1)
     """How long a process that cannot be asked holds the commit it reads."""
     orphan_age: timedelta = timedelta(days=1)
     """The age at which a table or fork that nothing names is taken for left behind."""

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from headgate.clock import Clock
 from headgate.errors import HeadgateError
-from headgate.graph.recovery.owner import Owner, is_gone, this_process
+from headgate.graph.recovery.owner import Owner, is_running, this_process
 from headgate.graph.storage.objects import SmallObjects
 from headgate.ids import IdSource
 
@@ -32,39 +32,76 @@ class Lease:
     modified: datetime
 
 
+@dataclass
+class _Held:
+    name: str
+    since: float
+    holders: int = 0
+    until_closed: bool = False
+
+
 class Leases:
     """The leases of one graph, and those this process has taken. Threads may share it."""
 
     def __init__(self, objects: SmallObjects, ids: IdSource, clock: Clock, age: timedelta) -> None:
         self._objects, self._ids, self._clock, self._age = objects, ids, clock, age
-        self._taken: dict[str, tuple[str, float]] = {}
+        self._taken: dict[str, _Held] = {}
         self._lock = threading.Lock()
 
     def take(self, commit: str) -> None:
-        """Hold a commit for as long as leases last; one that is held for a while is held anew."""
+        """Hold a commit until the graph is closed; one that is read for long is held anew."""
+        with self._lock:
+            held = self._written(commit)
+            if held is not None:
+                held.until_closed = True
+
+    def hold(self, commit: str) -> None:
+        """Hold a commit until it is let go as often as it was held."""
+        with self._lock:
+            held = self._written(commit)
+            if held is not None:
+                held.holders += 1
+
+    def let_go(self, commit: str) -> None:
         with self._lock:
             held = self._taken.get(commit)
-            now = self._clock.monotonic()
-            if held is not None and now - held[1] < self._age.total_seconds() / 2:
+            if held is None:
                 return
-            name = f"{FOLDER}/{commit}/{self._ids.new()}.json"
-            body = {"owner": asdict(this_process()), "operation": name}
-            try:
-                self._objects.put_if_absent(name, json.dumps(body).encode())
-            except HeadgateError as error:
-                # A reader without the right to write is protected by what cleanup keeps anyway.
-                _log.info("no lease of commit %s could be written: %s", commit, error)
+            held.holders -= 1
+            if held.holders > 0 or held.until_closed:
                 return
-            self._taken[commit] = (name, now)
-        if held is not None:
-            self._drop(held[0])
+            del self._taken[commit]
+        self._drop(held.name)
 
     def release(self) -> None:
-        """Let go of everything this process holds here."""
+        """Let go of everything that was held until now."""
         with self._lock:
-            names, self._taken = [name for name, _ in self._taken.values()], {}
-        for name in names:
-            self._drop(name)
+            ended = {commit: held for commit, held in self._taken.items() if not held.holders}
+            for commit in ended:
+                del self._taken[commit]
+            for held in self._taken.values():
+                held.until_closed = False
+        for held in ended.values():
+            self._drop(held.name)
+
+    def _written(self, commit: str) -> _Held | None:
+        """The lease of a commit, written now if there is none or it is getting old."""
+        held, now = self._taken.get(commit), self._clock.monotonic()
+        if held is not None and now - held.since < self._age.total_seconds() / 2:
+            return held
+        name = f"{FOLDER}/{commit}/{self._ids.new()}.json"
+        try:
+            self._objects.put_if_absent(name, json.dumps({"owner": asdict(this_process())}).encode())
+        except HeadgateError as error:
+            # A reader without the right to write is protected by what cleanup keeps anyway.
+            _log.info("no lease of commit %s could be written: %s", commit, error)
+            return held
+        if held is None:
+            held = self._taken[commit] = _Held(name, now)
+        else:
+            self._drop(held.name)
+            held.name, held.since = name, now
+        return held
 
     def find(self) -> list[Lease]:
         """Every lease, whoever took it."""
@@ -87,9 +124,8 @@ class Leases:
         commits = set()
         for lease in found:
             assert now is not None
-            mine = lease.owner == this_process()
-            dead = not mine and is_gone(lease.owner, lease.name)
-            if dead or now - lease.modified > self._age:
+            running = is_running(lease.owner)
+            if running is False or (running is None and now - lease.modified > self._age):
                 if remove:
                     self._drop(lease.name)
             else:

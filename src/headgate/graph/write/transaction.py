@@ -58,6 +58,8 @@ class Transaction:
         self._overlay = Overlay(base)
         self._frames: FrameTransaction | None = None
         self._over = ""
+        self._held = True
+        store.leases.hold(base.commit)
         self.written: Written | None = None
 
     @property
@@ -183,14 +185,22 @@ class Transaction:
             raise
         finally:
             self._overlay.close()
+            self._let_go()
         return self.written
 
     def rollback(self) -> None:
         """Forget the changes."""
         self._over = self._over or "rolled back"
         self._overlay.close()
+        self._let_go()
         if self._frames is not None:
             self._frames.rollback()
+
+    def _let_go(self) -> None:
+        """Tell cleanup that the base is no longer read."""
+        if self._held:
+            self._held = False
+            self._store.leases.let_go(self._base.commit)
 
     def __enter__(self) -> Transaction:
         return self

@@ -111,6 +111,20 @@ def test_leases_of_dead_processes_and_old_ones_hold_nothing(busy: hg.Graph) -> N
     assert busy.store.objects.get(place) is None
 
 
+def test_a_transaction_reads_its_base_for_as_long_as_it_takes(busy: hg.Graph) -> None:
+    change = again(busy).transaction()
+    songs(busy, 60, 61)
+    songs(busy, 61, 62)
+    clean(busy)
+    assert change.read("Song").num_rows == 52
+    change.append("Artist", [{"name": "new"}])
+    change.commit()
+    assert busy.store.leases.find() == []
+    assert {row["name"] for row in content(busy)["Artist"]} == {"ann", "bob", "new"}
+    clean(busy)
+    assert len(versions(busy)) == 1
+
+
 def test_a_reader_that_opens_while_cleanup_waits_is_seen(busy: hg.Graph) -> None:
     """Its lease is written before it looks at the floors: it sees them, or cleanup sees it."""
     log = [commit.id for commit in busy.log()]
