@@ -70,9 +70,10 @@ def create_branch(store: GraphStore, name: str, at: str = MAIN) -> Branch:
             format=parent.format,
             incarnation=incarnation,
         )
-        # Two rows are written again as they are: the parent's, so that this meets its deletion, and the format's,
-        # so that all that make a branch meet.
-        return [head, parent, state.rows["format"], *([Fork.of(taken)] if taken else [])]
+        # Two rows are written again as they are stored: the parent's, so that this meets its deletion, and the
+        # format's, so that all that make a branch meet.
+        stored = store.manifest.stored().rows
+        return [head, stored[parent.object_id], stored["format"], *([Fork.of(taken)] if taken else [])]
 
     made = _merged(store, attempt, f"create branch {name}")
     if past:

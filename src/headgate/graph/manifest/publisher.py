@@ -120,6 +120,8 @@ def publish(manifest: Manifest, publication: Publication, *, clock: Clock = SYST
         rows = candidate(state, publication, created_at=created_at)
         if publication.replaces:
             rows = superseding(manifest, state, publication, rows, created_at=created_at)
+        if publication.merged_parent:
+            rows += merging(manifest, stored, publication)
         try:
             after = manifest.merge(state, rows)
         except MergeContended:
@@ -222,10 +224,15 @@ def check_expectations(state: ManifestState, publication: Publication) -> None:
 
 
 def refuse_descendants(state: ManifestState, branch: str, commit: str) -> None:
-    """Raise if another branch shows a commit that is to be replaced: making one meets every publish to its parent."""
+    """Raise if another branch has a commit that is to be replaced: making one, and a merge, meet its head row."""
     gone = state.find_commit(commit)
     order = gone.order if gone else 0
     for row in state.rows.values():
+        if isinstance(row, Commit) and row.merged_parent == commit:
+            raise Conflict(
+                message=f"{commit} was merged into branch {row.branch} and cannot be replaced any more",
+                hint="start a new workflow from the current head",
+            )
         if not isinstance(row, Head) or row.closed:
             continue
         if row.parent_branch == branch and row.base_order >= order:
@@ -308,6 +315,19 @@ def candidate(state: ManifestState, publication: Publication, *, created_at: str
             )
         )
     return rows
+
+
+def merging(manifest: Manifest, stored: ManifestState, publication: Publication) -> list[Row]:
+    """The head row of the branch that is merged, as it is: so the merge meets whoever replaces the commit it takes."""
+    source = _stored(manifest, stored, publication.merged_parent)
+    if source.superseded_by:
+        raise Conflict(
+            message=f"commit {source.id} of branch {source.branch} was replaced while it was merged",
+            hint="merge the branch as it is now",
+        )
+    head = stored.find_head(source.branch)
+    meets = head is not None and head.commit == source.id and head.branch != publication.branch
+    return [head] if head is not None and meets else []
 
 
 def superseding(

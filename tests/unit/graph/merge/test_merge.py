@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 import headgate.graph as hg
-from headgate.errors import InvalidInput, MergeConflict, NotFound
+from headgate.errors import Conflict, InvalidInput, MergeConflict, NotFound
 from headgate.failpoints import Failpoint, arm
 from headgate.graph.merge import ConflictKind, RowConflict
+from headgate.graph.recovery.writers import Writer
+from headgate.graph.write.prepared import WriteRequest
+from headgate.graph.write.task import judged_head, publish_instead
 
 Rows = dict[str, dict[str, Any]]
 START = [{"name": "Ada", "age": 30}, {"name": "Bob", "age": 40}, {"name": "Cy", "age": 50, "email": "cy@x"}]
@@ -278,6 +281,40 @@ def test_a_merge_goes_on_when_the_branch_moves_under_it(graph: hg.Graph, side: s
     finally:
         arm(None)
     assert (rows(graph)["Ada"]["age"], rows(graph)["Bob"]["age"]) == (31, 41)
+
+
+def replace_head(graph: hg.Graph) -> None:
+    """Move main's head back, as a retry does that changes nothing after an attempt nobody accepted."""
+    head = graph.head()
+    request = WriteRequest(writer=Writer.TASK, replaces=head.id, onto=head.parent)
+    publish_instead(graph.store, request, None, judged_head(graph.store, "main", head.parent, ["Person"]))
+
+
+def test_what_was_merged_elsewhere_is_not_replaced(graph: hg.Graph, side: str) -> None:
+    """Invariant 3: an attempt's commit that another branch has brought in stays in the history."""
+    abandoned = change(graph, "main", {"name": "Dan"})
+    graph.merge("main", side)
+    with pytest.raises(Conflict, match="merged into branch side"):
+        replace_head(graph)
+    assert graph.head().id == abandoned
+
+
+def test_a_commit_that_is_replaced_while_it_is_merged(graph: hg.Graph, side: str) -> None:
+    change(graph, "main", {"name": "Dan"})
+
+    def meanwhile(point: Failpoint) -> None:
+        if point is Failpoint.GRAPH_TABLES_COMMITTED:
+            arm(None)
+            replace_head(hg.open(graph.uri))
+
+    arm(meanwhile)
+    try:
+        with pytest.raises(Conflict, match="was replaced while it was merged"):
+            graph.merge("main", side)
+    finally:
+        arm(None)
+    assert "Dan" not in rows(graph, side)
+    assert graph.merge("main", side).outcome == "up_to_date"
 
 
 def test_a_second_merge_with_the_same_publish_id_changes_nothing(graph: hg.Graph, side: str) -> None:
