@@ -95,10 +95,14 @@ def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 def read_frame(spark: SparkSession, base: Base, type_name: str, *, columns: Sequence[str] | None = None) -> DataFrame:
     """A type at a commit, as a DataFrame that conditions are pushed into."""
+    return read_pinned(spark, base, pinned(base, type_name, columns))
+
+
+def read_pinned(spark: SparkSession, base: Base, what: Pinned) -> DataFrame:
     from headgate.spark.source import register_source
 
     register_source(spark)
     location = base.store.location
     reach: dict[str, Any] = {f"{STORAGE}{name}": value for name, value in location.options.items()}
-    options = {"graph": location.uri, "type": type_name, "pinned": pinned(base, type_name, columns).to_text(), **reach}
+    options = {"graph": location.uri, "type": what.type, "pinned": what.to_text(), **reach}
     return spark.read.format(FORMAT).options(**options).load()

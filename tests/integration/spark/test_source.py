@@ -13,7 +13,7 @@ from tests.integration.spark.graphs import files, make_graph, people, rows
 
 from headgate.errors import InvalidInput
 from headgate.graph.graph import Graph
-from headgate.spark import SparkSessions
+from headgate.spark import SparkSessions, changes_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -167,3 +167,20 @@ def test_bad_reads(spark: SparkSession, graph: Graph) -> None:
         assert told in str(raised.value), options
     with pytest.raises(InvalidInput, match="no column nope"):
         graph.snapshot().frame(spark, "Person", columns=["nope"])
+
+
+def test_changes_are_those_that_the_graph_tells(spark: SparkSession, graph: Graph) -> None:
+    old = graph.head().id
+    graph.mutate('query q() { update Person set { age: 99 } where key = "bob"  delete Person where key = "cid" }')
+    graph.load({"Person": people("eve")})
+    new = graph.head().id
+    told = sorted(
+        (change.kind, change.id, change.before, change.after) for change in graph.changes(old, new, types=["Person"])
+    )
+    found = sorted(
+        (row.kind, row.id, row.before and row.before.asDict(), row.after and row.after.asDict())
+        for row in changes_frame(spark, graph, "Person", old, new).collect()
+    )
+    assert found == told
+    assert [(kind, key) for kind, key, _, _ in found] == [("added", "eve"), ("changed", "bob"), ("removed", "cid")]
+    assert changes_frame(spark, graph, "Person", new, new).collect() == []
