@@ -139,8 +139,11 @@ class Written:
             touched = self.hows(edge.name) & {How.MERGE, How.DELETE}
             if touched and around & self.images:
                 return True
+            limited = bool(edge.uniques or not edge.cardinality.is_open)
+            if limited and self.by_ends(edge.name) and How.DELETE in touched:
+                return True
             cascades = any(How.DELETE in self.hows(node) for node in around)
-            if cascades and (edge.uniques or not edge.cardinality.is_open):
+            if cascades and limited:
                 return True
         return False
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from headgate.errors import HeadgateError, InvalidInput, OutcomeUnknown, Problem
+from headgate.errors import HeadgateError, InvalidInput, Problem
 from headgate.graph.schema.arrow import arrow_schema
 from headgate.graph.schema.model import TableType
 from headgate.graph.storage import Part, TableSnapshot
@@ -41,6 +41,8 @@ class StagedRows:
         self.told: list[Told] = []
         self.rejected: Rejected | None = None
         self._made = Made()
+        self.named = False
+        """Whether a sidecar may name the files."""
 
     def take(self, table: TableType, how: How, told: Sequence[Told]) -> None:
         """Take in the answers of the tasks that staged one DataFrame."""
@@ -77,22 +79,31 @@ class StagedRows:
         return self.ended(publish)
 
     def ended(self, publish: Callable[[], Written]) -> Written:
-        """Publish, and then remove what was not. Files of a write whose outcome is not known are left alone."""
+        """Publish, and then remove what was not.
+
+        Once the write was prepared a sidecar may name its files, and whoever recovers it may publish them: from then on
+        they are removed by cleanup alone, unless others have taken their place in the commit.
+        """
+        self.named = False
         try:
             written = publish()
-        except OutcomeUnknown:
-            self._covered.close()
-            raise
         except BaseException:
-            self.discard()
+            self._leave()
             raise
         if written.changed and not written.repeated:
             self._remove(self._made.superseded)
             self._forget_columns()
             self._covered.close()
         else:
-            self.discard()
+            self._leave()
         return written
+
+    def _leave(self) -> None:
+        if not self.named:
+            self.discard()
+            return
+        self._forget_columns()
+        self._covered.close()
 
     def renew(self, made: Made) -> None:
         """The write was prepared, perhaps once more: what an earlier time has made is of no use."""
@@ -118,7 +129,7 @@ class StagedRows:
         self._remove([(at[write.type], part) for write in self.writes for part in write.parts])
         self._remove(self._made.parts)
         self.writes, self._made = [], Made()
-        if self._rejects is not None:
+        if self._rejects is not None and (self.rejected is not None or any(one.bad for one in self.told)):
             with self._rejects.open("w", encoding="utf-8") as file:
                 file.writelines(f"{line}\n" for line in self._rejections())
         self._forget_columns()

@@ -228,7 +228,9 @@ class SparkTransaction:
                 )
         pins = {name: (pin.version, pin.fork) for name, (_, pin) in base.tables.items()}
         if self._prepared is None or self._prepared[0] != pins:
+            self._staged.named = False
             self._prepared = pins, self._check(base)
+        self._staged.named = self._prepared[1] is not None
         return self._prepared[1]
 
     def _check(self, base: Base) -> Prepared | None:

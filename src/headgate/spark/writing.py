@@ -89,10 +89,13 @@ def _publish(
     def prepare(state: ManifestState) -> Prepared | None:
         on = Base.of(store, state, request.branch) if insert_only(staged.writes) else staged.base
         made = Made()
+        staged.named = False
         try:
-            return prepare_parts(on, gather(store, on, staged.writes, made), made)
+            ready = prepare_parts(on, gather(store, on, staged.writes, made), made)
         finally:
             staged.renew(made)
+        staged.named = ready is not None
+        return ready
 
     staged.publish(
         staged.base.type(type_name), how, told, lambda: write(store, request, prepare, staged_under=staged.record)
