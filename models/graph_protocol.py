@@ -44,6 +44,7 @@ class Writer:
     replaces: bool = False  # a task attempt that replaces the abandoned head H by a commit on its parent A
     relocates: bool = False  # a task attempt that moves the head from H back to A, without a commit
     from_input: bool = False  # a retried attempt: works from the initial commit, starts when writer 0 has ended
+    neutral: bool = False  # maintenance: compaction, indices; it commits to tables and changes no content
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,9 @@ CONFIGS = [
     small("task-retry", 1, Writer((0,), task=True), Writer((0,), task=True, from_input=True)),
     small("replace", 1, Writer((0,), task=True, replaces=True), Writer((0,)), abandoned=True),
     small("relocate", 2, Writer((0,), task=True, relocates=True), Writer((1,)), abandoned=True),
+    Config("one-maintenance", 1, (Writer((0,), neutral=True),), recoverers=1),
+    small("maintenance", 1, Writer((0,), neutral=True), Writer((0,))),
+    small("maintenance-task-retry", 1, Writer((0,), neutral=True), Writer((0,), task=True, from_input=True)),
     small("relocate-aba", 2, Writer((0,), task=True, relocates=True), Writer((1,), if_head=True), abandoned=True),
 ]
 
@@ -123,6 +127,7 @@ BROKEN = {  # variant: (rules, configuration that shows it)
     "undo-without-publish": (replace(COMPLETE, give_up_publishes=False), "one-cancel"),
     "dead-name-rolled-back": (replace(COMPLETE, dead_name_is_done=False), "one-recoverer"),
     "head-by-id": (replace(COMPLETE, head_by_order=False), "relocate-aba"),
+    "pins-of-the-input": (replace(COMPLETE, transparent_pins=False), "maintenance-task-retry"),
 }
 SAFE = {  # rules that only save work: safe without them
     "no-base-check": replace(COMPLETE, base_checked=False),
@@ -291,7 +296,8 @@ def lance_commit(versions, read_version, uuid, tag):
     """A stale transaction is rebased and lands, unless a Restore is newer than what it read: then None."""
     if any(v[1] for v in versions[read_version + 1 :]):
         return None
-    return versions + ((uuid, 0, tuple(sorted(versions[-1][2] + (tag,)))),)
+    added = () if tag is None else (tag,)
+    return versions + ((uuid, 0, tuple(sorted(versions[-1][2] + added))),)
 
 
 def lance_restore(versions, of, uuid):
@@ -347,7 +353,7 @@ class Model:
                 return (("A", order), pins, lineage, audits, input_pins, wrong)
             lineage += ((cid(op), "A", op[0], 0),)
         else:
-            lineage += ((cid(op), head[0], op[0], 0),)
+            lineage += ((cid(op), head[0], None if w.neutral else op[0], 0),)
         if audit:
             audits = tuple(sorted(audits + ((op[:2], "forward"),)))
         return ((cid(op), order), pins, lineage, audits, input_pins, wrong)
@@ -514,7 +520,7 @@ class Model:
             if rv[i] is None:
                 go(f"must restore table {t} first", ("repair", op, i, rv, nv, None))
                 return
-            landed = lance_commit(tables[t], rv[i], cid(op), n)
+            landed = lance_commit(tables[t], rv[i], cid(op), None if spec.neutral else n)
             if landed is None:
                 go(f"commits table {t}: refused", ("repair", op, i, rv, nv, None))
                 go(f"commits table {t}: refused (answer lost)", ("seek", op, i, rv, nv, None), fault=True)
@@ -703,7 +709,13 @@ class Model:
         everyone = [row[2] for row in lineage if row[2] is not None]
         if len(everyone) != len(set(everyone)):
             return "a write is in the lineage twice"
+        commits = {row[0] for row in lineage}
         for n, w in enumerate(writers):
+            if self.cfg.writers[n].neutral:
+                there = any(name.startswith(f"W{n}.") for name in commits)
+                if w[5] in ("conflict", "failed", "ok") and there != (w[5] == "ok"):
+                    return f"W{n} was reported as {w[5]}, and its commit says otherwise"
+                continue
             if w[5] in ("conflict", "failed") and n in everyone:
                 return f"W{n} was reported as {w[5]} and is visible"
             moved = any(row[3] for row in lineage)

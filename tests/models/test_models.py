@@ -18,7 +18,7 @@ graph = load("graph_protocol")
 
 # Configurations that are complete in a few seconds each.
 PUBLICATION = ["embedded-retries", "embedded-rerun", "embedded-any-parent", "tasks", "tasks-retried", "person"]
-GRAPH = ["one-recoverer", "one-task", "two-tables", "task-retry", "relocate-aba"]
+GRAPH = ["one-recoverer", "one-task", "two-tables", "task-retry", "one-maintenance", "relocate-aba"]
 # Shown only after minutes: left to `make models`.
 LATE = {"own-epoch-last", "epoch-reuse"}
 

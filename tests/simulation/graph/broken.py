@@ -208,7 +208,7 @@ def _merges_publish_ids_apart() -> AbstractContextManager[Any]:
 def _drops_versions_under_writers() -> AbstractContextManager[Any]:
     """A writer that was stopped for long looks for conflicts in the versions that are left."""
 
-    def keep_compact(manifest: SimulatedManifest, state: ManifestState) -> None:
+    def keep_compact(manifest: SimulatedManifest, state: ManifestState, **more: Any) -> None:
         manifest.drop_versions(range(1, state.version))
 
     return patch.object(upkeep, "keep_compact", keep_compact)

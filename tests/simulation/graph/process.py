@@ -176,8 +176,11 @@ class SimulatedManifest(Manifest):
 
     def __init__(self, disk: Disk, calls: Calls) -> None:
         self._disk, self._calls = disk, calls
-        super().__init__(_LOCATION, cast(Any, _Dataset(disk, calls, disk.newest)))
+        super().__init__(_LOCATION, self._dataset_at(disk.newest))
         self.history = _History(disk, calls)
+
+    def _dataset_at(self, version: int) -> Any:
+        return _Dataset(self._disk, self._calls, version, self._disk.rows(version))
 
     def _merge_inline(self, base: Any, rows: list[Row]) -> Any:
         self._merge("manifest.merge inline", base, rows, inline=True)
@@ -185,7 +188,7 @@ class SimulatedManifest(Manifest):
 
     def _merge_staged(self, base: Any, rows: list[Row]) -> Any:
         landed = self._merge("manifest.merge", base, rows, inline=False)
-        return _Dataset(self._disk, self._calls, landed)
+        return self._dataset_at(landed)
 
     def _merge(self, what: str, base: _Dataset, rows: list[Row], *, inline: bool) -> int:
         return self._write(what, lambda: self._disk.merge(base.version, base.rows, rows, inline=inline))
@@ -203,11 +206,13 @@ class SimulatedManifest(Manifest):
     def replace_all(self, state: ManifestState, rows: Iterable[Row]) -> bool:
         listed = list(rows)
         landed = self._internal("manifest.fold", lambda: self._disk.fold(state.version, listed))
+        self._dataset = self._dataset_at(landed) if landed else self._dataset
         self._state = ManifestState(landed, {row.object_id: row for row in listed}) if landed else None
         return bool(landed)
 
     def raise_barrier(self, state: ManifestState) -> bool:
         landed = self._internal("manifest.barrier", lambda: self._disk.raise_barrier(state.version))
+        self._dataset = self._dataset_at(landed) if landed else self._dataset
         self._state = ManifestState(landed, state.rows) if landed else None
         return bool(landed)
 
@@ -242,7 +247,8 @@ class SimulatedManifest(Manifest):
         )
 
     def _scan(self, version: int) -> ManifestState:
-        return ManifestState(version, self._calls.read("manifest.scan", lambda: self._disk.rows(version)))
+        self._dataset = self._calls.read("manifest.scan", lambda: self._dataset_at(version))
+        return ManifestState(version, cast(Any, self._dataset).rows)
 
 
 class _History(History):
