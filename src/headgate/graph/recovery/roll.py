@@ -119,7 +119,9 @@ def publish_roll_forward(store: GraphStore, sidecar: Sidecar, movements: Mapping
     forward = sidecar.publication(landed)
     audit = _audit(sidecar, sidecar.operation, "roll_forward", pins, movements)
     told = {**forward.metadata, **_for_whom(sidecar, "roll_forward")}
-    return publish(store.manifest, replace(forward, actor=ACTOR, metadata=told, audit=audit), clock=store.clock)
+    # A head that moved has settled the matter, also where no pin tells: the writer may have given up meanwhile.
+    by_recovery = replace(forward, actor=ACTOR, metadata=told, audit=audit, if_head=True)
+    return publish(store.manifest, by_recovery, clock=store.clock)
 
 
 def _for_whom(sidecar: Sidecar, kind: str) -> dict[str, str]:
