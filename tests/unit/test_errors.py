@@ -57,6 +57,7 @@ def filled(cls: type[HeadgateError]) -> HeadgateError:
         "int": 7,
         "int | None": 7,
         "tuple[str, ...]": ("a", "b"),
+        "tuple[Any, ...]": ("c", "d"),
         "tuple[Problem, ...]": (Problem("tasks.py:3", "no return annotation", "add one"),),
     }
     values = {f.name: samples[str(f.type)] for f in fields(cls)}

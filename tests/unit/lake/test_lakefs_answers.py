@@ -14,6 +14,7 @@ from headgate.errors import (
     InvalidSettings,
     MergeConflict,
     NotFound,
+    NothingChanged,
     Transient,
 )
 from headgate.lake.lakefs.answers import Answer, Refusal, error_of, refusal
@@ -27,7 +28,7 @@ def answer(status: int, message: str = "") -> Answer:
 @pytest.mark.parametrize(
     ("told", "kind", "error"),
     [
-        (answer(400, "commit: no changes"), "", InvalidInput),
+        (answer(400, "commit: no changes"), "", NothingChanged),
         (answer(400, "main: uncommitted changes (dirty branch)"), "", Transient),
         (answer(400, "validation error"), "", InvalidInput),
         (answer(400, "commit: close writer: write /blocks/x: no space left on device"), "", DiskFull),
