@@ -198,11 +198,18 @@ CASES: Sequence[Case] = [
         simple("after", given={"joined": "${f_join.output}"}),
         outputParameters={"after": "${after.output}", "c": "${c.output}"},
     ),
-    case("fork_fails", fork("f", [simple("a")], [simple("b"), simple("c")]), simple("after"), answer=fails("b")),
+    case(
+        "fork_fails",
+        fork("f", [simple("a")], [simple("b"), simple("c")]),
+        simple("after"),
+        answer=fails("b"),
+        outputParameters={"b": "${b.output}"},
+    ),
     case(
         "fork_fails_early",
         fork("f", [simple("a", name=NOBODY)], [simple("b")], on=["a", "b"]),
         answer=fails("b", how=FATAL),
+        outputParameters={"b": "${b.output}"},
     ),
     case(
         "fork_optional",
@@ -385,7 +392,7 @@ CASES: Sequence[Case] = [
         case(
             f"in_all_too_slow_{policy}",
             simple("a"),
-            rules={"t": retried(9, delay_seconds=4, total_seconds=6, policy=policy)},
+            rules={"t": retried(9, delay_seconds=8, total_seconds=12, policy=policy)},
             answer=fails("a"),
         )
         for policy in ("RETRY", "TIME_OUT_WF", "ALERT_ONLY")
@@ -416,7 +423,7 @@ CASES: Sequence[Case] = [
         "in_all_optional",
         simple("a", optional=True),
         simple("b", given={"s": "${a.status}"}),
-        rules={"t": retried(9, delay_seconds=4, total_seconds=6, policy="RETRY")},
+        rules={"t": retried(9, delay_seconds=8, total_seconds=12, policy="RETRY")},
         answer=fails("a"),
     ),
     case(
