@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from headgate.orchestrators.machine import Machine
+from headgate.settings import load
+
 Run = Callable[..., Any]
 SCHEMA = """\
 node Person { name: String @key  age: I32? }
@@ -249,3 +252,20 @@ def test_why_and_status_tell_of_a_task_on_a_branch(music: str, headgate: Run, pr
     heads = {head["branch"]: head["status"] for head in json.loads(headgate("status", "--json").out)["heads"]}
     assert set(heads) == {f"{music}@main", f"{music}@side"}
     assert heads[f"{music}@side"] == "accepted"
+
+
+def test_a_branch_is_not_deleted_or_brought_back_under_an_attempt(music: str, headgate: Run, project: Path) -> None:
+    assert headgate("branch", "create", f"{music}@side").code == 0
+    assert headgate("graph", "mutate", music, "-e", ADD, "-p", "name=cy", "--branch", "side").code == 0
+    log = json.loads(headgate("log", f"{music}@side", "--json").out)
+    block = {"graph": music, "branch": "side", "ref_type": "commit", "ref": log[0]["ref"]}
+    with Machine(load(start=project).settings) as machine:
+        machine.engine.submit("hire", {"graph": block, "params": {}})
+    for line in (
+        ["branch", "delete", f"{music}@side", "--yes"],
+        ["rewind", f"{music}@side", "--to", log[1]["ref"], "--why", "x", "--yes"],
+    ):
+        refused = headgate(*line)
+        assert refused.code == 5
+        assert f"works on {music}@side" in refused.err
+    assert "side" in headgate("branch", "list", music).out
