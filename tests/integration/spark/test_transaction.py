@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -201,8 +203,6 @@ def test_invariant_9_a_refused_write_is_told_and_changes_nothing(
             getattr(tx, how)(name, frame(spark, schema, *given))
     problems = getattr(raised.value, "problems", ())
     text = "; ".join([raised.value.message, *(problem.message for problem in problems)])
-    import re
-
     assert re.search(told, text), text
     assert graph.head().id == before
     assert files(graph) == there
@@ -303,3 +303,73 @@ def test_graph_transaction_takes_a_session(spark: SparkSession, graph: Graph) ->
         tx.append("City", frame(spark, "name string", ("Rome",)))
     assert graph.head().message == "by the front door"
     assert rows(graph, "City", "name") == [("Oslo",), ("Rome",)]
+
+
+SEED = 11
+NAMES, CITIES = [f"p{number}" for number in range(8)], ["c0", "c1", "c2"]
+
+
+def _random_writes(random: Random) -> list[tuple[str, str, str, list[tuple[Any, ...]]]]:
+    """Writes of two types: some of them break a rule, some replace or remove what earlier ones wrote."""
+    made = {
+        "Person": (
+            "key string, age int, mail string",
+            [
+                (key, random.randint(0, 9), random.choice([None, None, None, "m1", "m2"]))
+                for key in random.sample(NAMES, 3)
+            ],
+        ),
+        "City": ("name string", [(name,) for name in random.sample(CITIES, 2)]),
+        "Knows": ("src string, dst string", [tuple(random.sample(NAMES, 2)) for _ in range(3)]),
+        "LivesIn": ("src string, dst string", [(name, random.choice(CITIES)) for name in random.sample(NAMES, 2)]),
+        "Owns": ("src string, dst string, deed string", [(random.choice(NAMES), "c0", f"d{random.randint(0, 5)}")]),
+    }
+    keys = {"Person": 0, "City": 0, "Owns": 2}
+    writes = []
+    for name in random.sample(list(made), 2):
+        ddl, given = made[name]
+        how = random.choice(["append", "merge", "merge", "merge", "overwrite", *(["delete"] if name in keys else [])])
+        if how == "delete":
+            place = keys[name]
+            ddl, given = ddl.split(", ")[place], [(row[place],) for row in given]
+        writes.append((how, name, ddl, given))
+    return writes
+
+
+def test_both_ways_of_checking_agree(spark: SparkSession, tmp_path: Path) -> None:
+    """The same writes into two graphs, one checked by Spark and one in process: refused alike, and equal after."""
+    random, outcomes = Random(SEED), set()
+    columns = {
+        "Person": ["key", "age", "mail"],
+        "Knows": ["src", "dst"],
+        "LivesIn": ["src", "dst"],
+        "Owns": ["src", "dst", "deed"],
+        "City": ["name"],
+    }
+    with make_graph(tmp_path, name="one") as one, make_graph(tmp_path, name="other") as other:
+        for graph in (one, other):
+            graph.load({"Person": people(*NAMES), "City": [{"name": name} for name in CITIES]})
+        for _ in range(8):
+            writes = _random_writes(random)
+            ends = [_outcome(spark, graph, writes, limit) for graph, limit in ((one, 0), (other, 1 << 40))]
+            assert ends[0] == ends[1], writes
+            outcomes.add(ends[0])
+            for name, wanted in columns.items():
+                assert sorted(map(str, rows_of(one, name, wanted))) == sorted(map(str, rows_of(other, name, wanted)))
+    assert outcomes == {"published", "refused"}
+
+
+def _outcome(spark: SparkSession, graph: Graph, writes: list[Any], limit: int) -> str:
+    request = WriteRequest(writer=Writer.TRANSACTION)
+    try:
+        with SparkTransaction(spark, graph.store, graph.base(), request, in_process_rows=limit) as tx:
+            for how, name, ddl, given in writes:
+                getattr(tx, how)(name, frame(spark, ddl, *given, parts=1))
+    except (InvalidInput, KeyConflict):
+        return "refused"
+    return "published"
+
+
+def rows_of(graph: Graph, name: str, columns: list[str]) -> list[tuple[Any, ...]]:
+    found = graph.snapshot().table(name).to_table(columns=columns).to_pylist()
+    return [tuple(row.values()) for row in found]

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import importlib.util
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from pyspark.sql import datasource as ds
 from pyspark.sql import types as st
 
-from headgate.errors import InvalidInput
+import headgate.graph as hg
+from headgate.errors import InvalidInput, MissingExtra
 from headgate.graph.schema.parse import parse_schema
 from headgate.graph.write.parts import How
 from headgate.spark.filters import split
+from headgate.spark.options import WRITE, Options
+from headgate.spark.pinned import SPLIT_ROWS, Fragment, Pinned, Split
+from headgate.spark.reading import pinned
 from headgate.spark.types import check_frame, spark_columns
 from headgate.spark.work import grouped
 from headgate.spark.workers import differing
@@ -144,3 +151,35 @@ def test_pieces_in_groups_of_one_size() -> None:
     assert grouped(list("abcdef"), [1] * 6, at_most=3) == [["a", "b"], ["c", "d"], ["e", "f"]]
     assert grouped(list("ab"), [0, 0], at_most=4) == [["a", "b"]]
     assert [len(group) for group in grouped(list(range(10)), [100, *[1] * 9], at_most=2)] == [1, 9]
+
+
+def test_graphframes_that_are_not_there(tmp_path: Path) -> None:
+    if importlib.util.find_spec("graphframes") is not None:
+        pytest.skip("GraphFrames is installed")
+    with hg.init(tmp_path / "graph", "node Person { key: String @key }") as graph:
+        with pytest.raises(MissingExtra, match="GraphFrames is not installed") as raised:
+            graph.snapshot().graphframe(None)
+        assert "pip install graphframes-py" in raised.value.hint
+
+
+def test_options_that_are_wrong_are_told_together() -> None:
+    with pytest.raises(InvalidInput) as raised:
+        Options.parse({"grpah": "x", "type": "Person", "upsert": "maybe"}, WRITE)
+    told = raised.value.message
+    assert "there is no option grpah; did you mean graph?" in told
+    assert "the option graph is missing" in told
+    assert "upsert is 'maybe'" in told
+    parsed = Options.parse({"path": "./g", "Type": "Person", "storage.aws_region": "eu", "Delete": "TRUE"}, WRITE)
+    assert (parsed.get("graph"), parsed.storage, parsed.is_set("delete")) == ("./g", {"aws_region": "eu"}, True)
+
+
+def test_what_is_pinned_travels_as_text(tmp_path: Path) -> None:
+    with hg.init(tmp_path / "graph", "node Person { key: String @key  tags: [String]? }") as graph:
+        graph.load({"Person": [{"key": "ann"}, {"key": "bob"}]})
+        what = pinned(graph.base(), "Person", ["tags", "key"])
+    assert Pinned.from_text(what.to_text()) == what
+    assert what.ddl == "`tags` array<string>, `key` string"
+    assert what.kinds == {"id": "String", "key": "String", "tags": ""}
+    assert what.splits(whole=True) == [Split(0, 0, 2)]
+    large = replace(what, fragments=(Fragment(3, SPLIT_ROWS + 1), Fragment(4, 0)))
+    assert large.splits(whole=False) == [Split(3, 0, SPLIT_ROWS), Split(3, SPLIT_ROWS, SPLIT_ROWS)]
