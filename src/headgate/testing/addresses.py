@@ -47,6 +47,6 @@ def address_of(declaration: TaskDeclaration) -> TaskAddress:
     if "<locals>" in function.__qualname__:
         raise Unsupported(
             message=f"task {declaration.name} is written inside a function, and a fresh process cannot import it",
-            hint="write it at the top of its module: a process with a graph or Spark cannot be forked",
+            hint="write it at the top of its module: a process with a graph cannot be forked",
         )
     return TaskAddress(function.__module__, declaration.source.file, function.__qualname__)

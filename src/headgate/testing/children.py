@@ -1,8 +1,8 @@
 """Work in a child of this process, which may be killed at any point of it.
 
 A fork starts in milliseconds and takes any function along. It must not share an open database with its parent, which
-closes its own first, and neither Lance nor a Spark session lives on in it: what uses those gets a process of its own,
-which takes along only what can be imported.
+closes its own first, and Lance does not live on in it: what uses that gets a process of its own, which takes along only
+what can be imported.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class CrashHarness:
 
 def _run_and_kill(place: Place, declaration: TaskDeclaration, workflow: str, here: KillPoint) -> Ended:
     """Run the attempt that is due, if one is, in a child that is killed at `here`; how it ended."""
-    if "graph" in declaration.stores or declaration.takes_spark:
+    if "graph" in declaration.stores:
         return run_in_fresh_process(_attempt, Place(place.folder, place.clock), address_of(declaration), workflow, here)
     return run_in_child(lambda: _attempt(place, declaration, workflow, here))
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from headgate.tasks import task_of
+from headgate.errors import Unsupported
+from headgate.tasks import TaskDeclaration, task_of
 from headgate.testing.addresses import address_of
 from headgate.testing.crash import CrashHarness, CrashReport, Job, windows
 from headgate.testing.place import Files, Place
@@ -32,8 +33,8 @@ def assert_retry_safe(
     A task on a graph gets one with this `schema` and these `rows`. Raises `AssertionError` with everything that was
     found.
     """
-    declaration = task_of(task)
-    if "graph" in declaration.stores or declaration.takes_spark:
+    declaration = _without_spark(task_of(task))
+    if "graph" in declaration.stores:
         address_of(declaration)
     with tempfile.TemporaryDirectory(prefix="headgate-retry-") as folder:
         job = Job(declaration=declaration, files=files or {}, schema=schema, rows=tuple(rows), params=params)
@@ -42,3 +43,12 @@ def assert_retry_safe(
         told = "\n".join(f"  {finding}" for finding in report.findings)
         raise AssertionError(f"task {declaration.name} cannot be retried safely:\n{told}")
     return report
+
+
+def _without_spark(declaration: TaskDeclaration) -> TaskDeclaration:
+    if declaration.takes_spark:
+        raise Unsupported(
+            message=f"task {declaration.name} takes Spark, and each of its kills would need a session of its own",
+            hint="run it with run_task; what its windows do to a branch is the same as for a plain task",
+        )
+    return declaration

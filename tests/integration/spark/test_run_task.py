@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from examples.songs.tasks import features, features_on_spark, ingest
 
-from headgate.failpoints import Failpoint
-from headgate.tasks import task_of
-from headgate.testing import TaskRunner
-from headgate.testing.crash import CrashHarness, Job
-from headgate.testing.place import Place
+from headgate.errors import Unsupported
+from headgate.testing import TaskRunner, assert_retry_safe
 
 
 @pytest.mark.spark
@@ -24,11 +19,6 @@ def test_a_spark_task_runs_in_a_test(run_task: TaskRunner) -> None:
     assert any(path.startswith("features/part-") for path in ran.files)
 
 
-@pytest.mark.spark
-@pytest.mark.slow
-def test_a_spark_task_is_killed_in_a_process_with_a_session_of_its_own(run_task: TaskRunner, tmp_path: Path) -> None:
-    files = run_task(ingest).files
-    harness = CrashHarness(Place(tmp_path / "killed"), Job(declaration=task_of(features_on_spark), files=files))
-    report = harness.run(Failpoint.ATTEMPT_STAGED)
-    assert report.runs == 1
-    assert report.findings == []
+def test_a_spark_task_is_not_killed() -> None:
+    with pytest.raises(Unsupported, match="takes Spark"):
+        assert_retry_safe(features_on_spark, files={"songs/a.json": "{}"})
