@@ -46,6 +46,8 @@ class Objects:
             kind="object",
             name=path,
         ) as got:
+            # A response closes itself at its end, and a buffer may ask once more.
+            cast(urllib3.HTTPResponse, got).auto_close = False
             yield io.BufferedReader(cast(io.RawIOBase, got), CHUNK)
 
     def fetch(self, repository: str, ref: str, item: LakeObject, *, into: Path | str) -> tuple[Fetched, bytes | None]:

@@ -119,6 +119,10 @@ class LakeConformance:
             with pytest.raises(NotFound):
                 attempt()
 
+    def test_an_object_can_be_read_in_pieces_and_past_its_end(self, lake: Lake, repository: str, first: Ref) -> None:
+        with lake.open(repository, first, "a") as file:
+            assert [file.read(1), file.read(1), file.read(1), file.read()] == [b"a", b"1", b"", b""]
+
     def test_branches_are_listed_by_name(self, lake: Lake, repository: str, first: Ref) -> None:
         for name in ("beta", "alpha", "alpha-two"):
             lake.create_branch(repository, name, at=first)
