@@ -249,7 +249,13 @@ def _on_two_branches() -> Focus:
 
 
 def _of_one_table() -> Focus:
-    return _between(*(Write(tag=f"w{number}.0", tables=("t0",)) for number in range(3)))
+    among = _between(*(Write(tag=f"w{number}.0", tables=("t0",)) for number in range(3)))
+
+    def focus(plan: Scenario) -> Scenario:
+        faults = replace(among(plan).faults, lost=0.1, late=0.1, dies=0.02)
+        return replace(among(plan), faults=faults)
+
+    return focus
 
 
 def _unanswered(plan: Scenario) -> Scenario:

@@ -105,7 +105,15 @@ class Disk:
         return self.tables[(path, fork)]
 
     def content(self, path: str, version: int, fork: str = "") -> tuple[str, ...]:
-        return self.versions(path, fork)[version - 1].content
+        return self.version(path, version, fork).content
+
+    def version(self, path: str, version: int, fork: str = "") -> Version:
+        """One that was pinned or has been read: it is there, or something is very wrong."""
+        there = self.tables.get((path, fork), [])
+        if version > len(there):
+            self.damage = self.damage or f"version {version} of {path} {fork} is not there"
+            raise ValueError(f"Dataset at path {path}: there is no version {version}")
+        return there[version - 1]
 
     def commit(self, path: str, fork: str, read_version: int, mark: Mark, change: Change) -> Request[int]:
         """A stale transaction is rebased and lands, unless something newer stops it."""
@@ -118,8 +126,8 @@ class Disk:
 
     def restore(self, path: str, fork: str, version: int) -> Request[int]:
         """A Restore lands over anything."""
-        there = self.versions(path, fork)
-        return self._append(there, Version("", "restore", there[version - 1].content, there[version - 1].names))
+        old = self.version(path, version, fork)
+        return self._append(self.versions(path, fork), Version("", "restore", old.content, old.names))
 
     def fork(self, path: str, source: str, version: int, name: str) -> Request[bool]:
         """The first step of a fork, which starts with the number of the version it is made from; False if taken."""

@@ -613,7 +613,11 @@ def play(seed: int, focus: Callable[[Scenario], Scenario] = lambda plan: plan) -
     try:
         with patched(world):
             world.run()
-    except Violation as problem:
+    except Exception as problem:
+        if not isinstance(problem, Violation) and not world.disk.damage:
+            raise
         steps = "\n".join(f"  {line}" for line in world.trace[-60:])
-        raise Violation(f"HEADGATE_GRAPH_SIMULATION_SEED={seed}: {problem}\n{world.plan}\n{steps}") from problem
+        raise Violation(
+            f"HEADGATE_GRAPH_SIMULATION_SEED={seed}: {world.disk.damage or problem}\n{world.plan}\n{steps}"
+        ) from problem
     return world
