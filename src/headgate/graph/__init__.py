@@ -2,7 +2,8 @@
 
 `graph.open(uri)` and `graph.init(uri, schema)` give a `Graph`: `snapshot` and `query` read it at a commit, `mutate`,
 `load` and `transaction` change it, each as one commit that is visible whole or not at all. `create_branch`, `merge`,
-`changes`, `feed` and `rewind` work on its branches and its history.
+`changes`, `feed` and `rewind` work on its branches and its history, `apply_schema` on its types; `optimize`, `cleanup`,
+`verify` and `repair` look after it.
 """
 
 from headgate.graph.branches import Branch

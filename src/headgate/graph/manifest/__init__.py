@@ -1,7 +1,8 @@
 """The manifest: the one table readers trust, and the only way a write becomes visible.
 
 `rows` are what it holds, `state` is what they say, `table` keeps them in Lance with one compare-and-swap, `history`
-keeps what is no longer needed to publish, `upkeep` bounds the live rows, `publisher` makes a commit the head.
+keeps what is no longer needed to publish, `upkeep` bounds the live rows, `format` and `migrate` bring older ones
+to the present shape, `publisher` makes a commit the head.
 """
 
 from headgate.graph.manifest.publisher import Publication, Published, publish
