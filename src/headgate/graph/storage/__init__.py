@@ -1,9 +1,9 @@
 """Where a graph's bytes are: tables that only change by staged transactions, and small objects created once.
 
 `location` reads the address, `objects` keeps sidecars, `tables` stages and commits, `changes` is what is staged,
-`columns`, `indices` and `compact` stage what is not rows, `removal` takes away what nothing needs, `forks` gives a table
-a history of its own for a branch, `lookup` finds rows by id, `lance_errors` reads messages. No other folder imports
-Lance to write.
+`columns`, `indices` and `compact` stage what is not rows, `removal` takes away what nothing needs, `forks` gives a
+table a history of its own for a branch, `lookup` finds rows by id, `lance_errors` reads messages. No other folder
+imports Lance to write.
 """
 
 from headgate.graph.storage.changes import Mark, Part, Staged
