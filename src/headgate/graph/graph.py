@@ -36,7 +36,7 @@ from headgate.graph.schema.model import Schema
 from headgate.graph.storage import Location
 from headgate.graph.store import GraphStore, Patience
 from headgate.graph.upkeep.cleanup import GRACE, KEEP, OLDER_THAN, Cleaned, cleanup
-from headgate.graph.upkeep.indices import INDEXED_FROM, ensure_indices
+from headgate.graph.upkeep.indices import INDEXED_FROM, ensure_indices, index_after
 from headgate.graph.upkeep.optimize import Optimized, optimize
 from headgate.graph.upkeep.optimize import look as look_at_upkeep
 from headgate.graph.upkeep.repair import Drift, find_drift, repair
@@ -333,7 +333,7 @@ class Graph:
         chosen = _load_mode(mode)
         loaded = load(self._store, sources, mode=chosen, request=request, type_name=type_name, rejects=rejects)
         if loaded.changed:
-            ensure_indices(self._store, branch, list(loaded.rows), at_least=INDEXED_FROM)
+            index_after(self._store, branch, list(loaded.rows), at_least=INDEXED_FROM)
         return loaded
 
     def plan_schema(
@@ -367,7 +367,7 @@ class Graph:
         )
         applied = apply_schema(self._store, text, request=request, name=name, allow_data_loss=allow_data_loss)
         if applied.changed and (indexed := newly_indexed(applied.steps)):
-            ensure_indices(self._store, branch, indexed)
+            index_after(self._store, branch, indexed)
         if applied.let_go:
             cleanup(self._store, keep=1, older_than=timedelta(0), grace=timedelta(0), only=applied.let_go)
         return applied

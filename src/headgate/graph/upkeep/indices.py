@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 
+from headgate.errors import Conflict, Transient
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.recovery.writers import Writer
 from headgate.graph.schema.model import Kind, TableType
@@ -13,6 +15,7 @@ from headgate.graph.write.base import Base
 from headgate.graph.write.commit import Written, write
 from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
 
+_log = logging.getLogger(__name__)
 INDEXED_FROM = 100_000
 """A load that leaves a table of this many rows indexes it: below that a scan is as fast."""
 ACTOR = "headgate:upkeep"
@@ -49,6 +52,14 @@ def ensure_indices(store: GraphStore, branch: str, types: Sequence[str], *, at_l
         return _neutral(base, changes)
 
     return write(store, request, prepare)
+
+
+def index_after(store: GraphStore, branch: str, types: Sequence[str], *, at_least: int = 1) -> None:
+    """`ensure_indices` behind a write, which is done whatever becomes of this: the next optimize finds it due."""
+    try:
+        ensure_indices(store, branch, types, at_least=at_least)
+    except (Conflict, Transient) as error:
+        _log.warning("%s was not indexed: %s", ", ".join(types), error)
 
 
 def own_tables(base: Base) -> list[str]:

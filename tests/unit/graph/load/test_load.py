@@ -12,7 +12,7 @@ import pytest
 from tests.unit.graph.conftest import names
 
 import headgate.graph as hg
-from headgate.errors import InvalidInput, NotFound, Unsupported
+from headgate.errors import ExpectedVersionMismatch, InvalidInput, NotFound, Unsupported
 from headgate.graph.load import loader, sources
 
 
@@ -206,3 +206,17 @@ def test_a_large_load_indexes_what_it_loaded(graph: hg.Graph, monkeypatch: pytes
     assert not graph.head().content
     graph.load([person("more")])
     assert graph.base().rows["Person"] == 61
+
+
+def test_a_load_is_done_even_if_writers_keep_its_indices_away(
+    graph: hg.Graph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An error would make its caller load it again."""
+
+    def lost(*_: object, **__: object) -> None:
+        raise ExpectedVersionMismatch(message="others were first")
+
+    monkeypatch.setattr("headgate.graph.upkeep.indices.write", lost)
+    monkeypatch.setattr("headgate.graph.graph.INDEXED_FROM", 1)
+    assert graph.load([person("a")]).changed
+    assert "was not indexed: others were first" in caplog.text

@@ -6,44 +6,45 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 import headgate.graph as hg
 from headgate.errors import NotFound
 
-SECONDS = 8.0
+KEPT = 5.0
+"""Seconds for which a head that has moved can still be read."""
 UPKEEP = """
 import sys
 from datetime import timedelta
-from pathlib import Path
 import headgate.graph as hg
-graph, stop, runs = hg.open(sys.argv[1]), Path(sys.argv[2]), 0
-while not stop.exists():
-    graph.ensure_indices()
+from headgate.errors import Conflict
+graph, removed = hg.open(sys.argv[1]), 0
+while removed < 3:
+    try:
+        graph.ensure_indices()
+    except Conflict:
+        pass  # the writers were first each time, and optimize goes on
     graph.optimize()
-    left = graph.cleanup(keep=3, older_than=timedelta(seconds=5), grace=timedelta(seconds=0.1)).left
-    assert all("a write is under way" in what for what in left), left
-    runs += 1
-print(runs)
+    done = graph.cleanup(keep=3, older_than=timedelta(seconds=float(sys.argv[2])), grace=timedelta(seconds=0.1))
+    assert all("a write is under way" in what for what in done.left), done.left
+    removed += bool(done.versions)
 """
 PAIR = "query q($k: String) { insert Odd { k: $k } insert Even { k: $k, words: $k } }"
 
 
 @pytest.mark.slow
-def test_upkeep_cuts_nobody_off_and_loses_nothing(place: str, tmp_path: Path) -> None:
+def test_upkeep_cuts_nobody_off_and_loses_nothing(place: str) -> None:
     """Invariants 1 and 7: every snapshot shows both halves of each write, for as long as it is held."""
     graph = hg.init(place, "node Odd { k: String @key }\nnode Even { k: String @key  words: String? @index }")
-    stop = tmp_path / "stop"
     written: list[str] = []
     wrong: list[str] = []
-    until = time.monotonic() + SECONDS
+    upkeep = subprocess.Popen([sys.executable, "-c", UPKEEP, place, str(KEPT)])
 
     def write(writer: int) -> None:
         mine = hg.open(place)
         number = 0
-        while time.monotonic() < until:
+        while upkeep.poll() is None:
             key = f"{writer}-{number}"
             try:
                 mine.mutate(PAIR, {"k": key})
@@ -54,8 +55,9 @@ def test_upkeep_cuts_nobody_off_and_loses_nothing(place: str, tmp_path: Path) ->
             number += 1
 
     def read() -> None:
-        while time.monotonic() < until:
+        while upkeep.poll() is None:
             with hg.open(place, "ro") as mine:
+                began = time.monotonic()
                 try:
                     earlier = [commit.id for commit in mine.log()][:8][-1]
                     held = [mine.snapshot(), mine.snapshot(commit=earlier)]
@@ -71,19 +73,18 @@ def test_upkeep_cuts_nobody_off_and_loses_nothing(place: str, tmp_path: Path) ->
                         if left != right:
                             wrong.append(f"{left} and {right} at {snapshot.commit}")
                 except Exception as error:
-                    wrong.append(f"a reader was cut off: {error!r}")
+                    # On a machine that stood still for so long, a head that moved meanwhile may be gone.
+                    if time.monotonic() - began < KEPT:
+                        wrong.append(f"a reader was cut off: {error!r}")
 
-    upkeep = subprocess.Popen([sys.executable, "-c", UPKEEP, place, str(stop)], stdout=subprocess.PIPE, text=True)
     threads = [threading.Thread(target=write, args=(0,)), threading.Thread(target=write, args=(1,))]
     threads += [threading.Thread(target=read) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    stop.touch()
-    runs = int(upkeep.communicate(timeout=60)[0])
     assert wrong == []
-    assert (runs > 0, upkeep.returncode) == (True, 0)
+    assert upkeep.returncode == 0
     with hg.open(place) as after:
         assert sorted(after.base().dataset("Odd").to_table()["k"].to_pylist()) == sorted(written)
         assert after.verify().damage == []
