@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from headgate.errors import Unsupported
 from headgate.graph.graph import Graph
 from headgate.graph.schema.model import ID
-from headgate.graph.storage.differences import differing
+from headgate.graph.storage.differences import differing_fragments
 from headgate.graph.write.base import Base
 from headgate.spark.pinned import Pinned
 from headgate.spark.reading import pinned, read_pinned
@@ -36,12 +36,11 @@ def changes_frame(spark: SparkSession, graph: Graph, type_name: str, old: str, n
 
 
 def _differing(before: Base, after: Base, type_name: str) -> tuple[Pinned, Pinned]:
-    gone, come = differing(after.store.objects, before.snapshot(type_name), after.snapshot(type_name))
+    numbers = differing_fragments(before.snapshot(type_name), after.snapshot(type_name))
     found = []
-    for base, pieces in ((before, gone), (after, come)):
-        numbers = {piece.number for piece in pieces}
+    for base, those in zip((before, after), numbers, strict=True):
         whole = pinned(base, type_name)
-        found.append(replace(whole, fragments=tuple(one for one in whole.fragments if one.number in numbers)))
+        found.append(replace(whole, fragments=tuple(one for one in whole.fragments if one.number in those)))
     return found[0], found[1]
 
 

@@ -140,7 +140,8 @@ class _Inputs:
             if isinstance(given, Mapping):
                 frames += [(name, frame, False) for name, frame in given.items()]
             elif str(given).startswith(TABLE):
-                frames.append((self._named_type(str(given)), self._table(str(given).removeprefix(TABLE)), False))
+                table = str(given).removeprefix(TABLE)
+                frames.append((self._named_type(table), self._table(table), False))
             elif "://" in str(given):
                 self._remote(str(given), frames)
             else:
@@ -168,8 +169,9 @@ class _Inputs:
         else:
             frames.append((name, self._spark.read.parquet(url), False))
 
-    def _named_type(self, told: str) -> str:
-        return type_of_file(self._schema, Path(told.rpartition(".")[2]), self._type_name)
+    def _named_type(self, table: str) -> str:
+        """The last part of a table's name is the type's."""
+        return type_of_file(self._schema, Path(table.rpartition(".")[2]), self._type_name)
 
     def _table(self, name: str) -> DataFrame:
         try:

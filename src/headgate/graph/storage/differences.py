@@ -55,6 +55,14 @@ def differing(objects: SmallObjects, before: TableSnapshot, after: TableSnapshot
     return gone, come
 
 
+def differing_fragments(before: TableSnapshot, after: TableSnapshot) -> tuple[set[int], set[int]]:
+    """The numbers of each version's fragments outside of which both have the same rows."""
+    old, new = _fragments(before), _fragments(after)
+    both = [key for key in old.keys() & new.keys() if _deletion(old[key]) != _deletion(new[key])]
+    gone, come = [*(old.keys() - new.keys()), *both], [*(new.keys() - old.keys()), *both]
+    return {old[key].fragment_id for key in gone}, {new[key].fragment_id for key in come}
+
+
 def ids_in(objects: SmallObjects, at: TableSnapshot, pieces: Sequence[Piece], column: str) -> pa.Table:
     """One column of all the rows of pieces, each with its address."""
     parts = [at.dataset.schema.empty_table().select([column]).append_column(ADDRESS, pa.array([], pa.uint64()))]
