@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from headgate.cli import console, invocation
-from headgate.errors import InvalidInput, NotFound
+from headgate.errors import InvalidInput, MissingExtra, NotFound
 
 if TYPE_CHECKING:
     from headgate.cli.upstream import Produced
@@ -68,6 +68,9 @@ def _heads(machine: Machine) -> Iterator[dict[str, str]]:
             heads = GraphSource(name, machine.graph(name)).heads()
         except NotFound:
             continue
+        except MissingExtra as error:
+            yield {"branch": name, "ref": "", "status": "unread", "reason": f"{error.message}: {error.hint}"}
+            continue
         for head in heads:
             verdict = judge(head, orchestrator=machine.orchestrator, store="graph", replace=Replace.AUTO)
             address = f"{name}@{head.branch}"
@@ -82,7 +85,7 @@ def _status_lines(facts: dict[str, Any]) -> Iterator[str]:
     yield from _worker_lines(facts["workers"])
     yield "heads"
     for head in facts["heads"]:
-        odd = head["status"] in ("abandoned", "undecided")
+        odd = head["status"] in ("abandoned", "undecided", "unread")
         yield f"  {head['branch']}  {head['ref'][:12]}" + (f"  {head['status']}: {head['reason']}" if odd else "")
     if facts["left_behind"]:
         yield f"left behind  {len(facts['left_behind'])}; `headgate gc` reclaims them"

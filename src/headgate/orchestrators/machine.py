@@ -14,7 +14,7 @@ from headgate.attempts.records import AttemptRecords
 from headgate.attempts.runtime import AttemptOptions, Runtime
 from headgate.attempts.stores import AttemptStore, StoreRequest
 from headgate.clock import SYSTEM_CLOCK, Clock
-from headgate.errors import Unsupported
+from headgate.errors import MissingExtra, Unsupported
 from headgate.lake.stores import Lakes, OpenStore
 from headgate.logs import Redactor
 from headgate.orchestrators.local import LocalOrchestrator
@@ -152,7 +152,14 @@ class Machine:
 
     def graph(self, name: str) -> Graph:
         """A graph by its name in the settings."""
-        from headgate import graph as graphs
+        try:
+            from headgate import graph as graphs
+        except ModuleNotFoundError as error:
+            raise MissingExtra(
+                message=f"the store {name!r} is a graph, and {error.name} is not installed",
+                hint="pip install 'headgate[graph]'",
+                extra="graph",
+            ) from error
 
         found = self.settings.store(name)
         if found.graph is None:
