@@ -11,11 +11,13 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
+from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -116,6 +118,8 @@ class Workers:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._context = fresh_processes()
+        # A start asks all other processes for their end, which can be read once: never while another thread reads it.
+        self._asking = threading.Lock()
 
     def started(self, pid: int) -> None:
         """For those who kill from outside."""
@@ -125,10 +129,13 @@ class Workers:
         answer = self._folder / f"{uuid4().hex}.json"
         remote = {key: value for key, value in os.environ.items() if key.startswith(_HANDED_DOWN)}
         process = self._context.Process(target=work, args=(place, job, kill_after, str(answer), remote))
-        process.start()
+        with self._asking:
+            process.start()
         assert process.pid is not None
         self.started(process.pid)
-        process.join()
+        wait([process.sentinel])
+        with self._asking:
+            process.join()
         if process.exitcode == -signal.SIGKILL:
             return Ended(killed=True)
         if process.exitcode != 0:
