@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import pytest
 from tests.unit.graph.conftest import ADD, SCHEMA, names
+from tests.unit.graph.recovery import test_stopped_writers as stopped
 from tests.unit.graph.recovery.test_processes import *  # noqa: F403
-from tests.unit.graph.recovery.test_stopped_writers import KILLED, MIXED, POINTS, VISIBLE_AFTER_KILL
 from tests.unit.graph.write.test_concurrent import *  # noqa: F403
 from tests.unit.graph.write.test_forks import *  # noqa: F403
 from tests.unit.graph.write.test_mutations import *  # noqa: F403
@@ -62,12 +62,14 @@ def test_one_of_two_graphs_at_one_place_is_made(place: str, graph: hg.Graph) -> 
         hg.init(place, "node A { v: I64 @key }")
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", stopped.POINTS)
 def test_a_killed_writer_is_rolled_forward_or_back(place: str, graph: hg.Graph, point: Failpoint) -> None:
     graph.mutate(ADD, {"name": "old"})
-    killed = subprocess.run([sys.executable, "-c", KILLED, place, point.value, MIXED], capture_output=True, timeout=60)
+    killed = subprocess.run(
+        [sys.executable, "-c", stopped.KILLED, place, point.value, stopped.MIXED], capture_output=True, timeout=60
+    )
     assert killed.returncode == -9, killed.stderr.decode()
     assert graph.mutate(ADD, {"name": "next"}).changed
-    visible = ["new"] if VISIBLE_AFTER_KILL[point] else []
+    visible = ["new"] if stopped.VISIBLE_AFTER_KILL[point] else []
     assert names(graph) == sorted(["old", "next", *visible])
     assert open_objects(Location.parse(place)).list("__recovery") == []
