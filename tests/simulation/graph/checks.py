@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tests.simulation.graph.disk import Change, Disk, names_of
+from tests.simulation.graph.disk import Change, Disk
 from tests.simulation.graph.writes import TAG, Seen, Write
 
 from headgate.graph.manifest.publisher import RELOCATION
@@ -146,7 +146,7 @@ class Checks:
             return
         if seen is None or seen.write.tag != write.tag:
             raise Violation(f"{write.tag} was published as {commit.id}, which is not its own commit")
-        if any(names_of(change.staged.mark) & self._disk.removed for change in seen.prepared.changes if change.staged):
+        if any(change.staged.uuid in self._disk.removed for change in seen.prepared.changes if change.staged):
             raise Violation(f"{write.tag} was published, and its files were removed before")
         held = self.content(lineage[: lineage.index(commit)])
         for table, content in seen.content.items():

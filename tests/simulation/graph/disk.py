@@ -14,7 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 from lance.commit import CommitConflictError
 
 from headgate.graph.manifest.rows import Row
-from headgate.graph.storage import CommitRefused, Mark, StoredObject
+from headgate.graph.storage import CommitRefused, StoredObject
 
 T = TypeVar("T")
 Kind = Literal["append", "rewrite", "overwrite", "fold", "restore", "create"]
@@ -42,8 +42,6 @@ class Version:
     uuid: str
     kind: Kind
     content: tuple[str, ...]
-    names: frozenset[str] = frozenset()
-    """The files and index segments that changes without a uuid of ours have added."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +62,6 @@ class Request(Generic[T]):
     possible: Callable[[], bool] = lambda: True
 
 
-def names_of(mark: Mark) -> set[str]:
-    return {mark.uuid, *mark.adds} - {""}
-
-
 TableName = tuple[str, str]
 """The path and the fork."""
 
@@ -86,8 +80,8 @@ class Disk:
     ever: dict[str, Row] = field(default_factory=dict)
     """The last copy of every row there ever was."""
     history: list[Row] = field(default_factory=list)
-    staged: list[tuple[str, Mark]] = field(default_factory=list)
-    """Files that were written for a change, each with the record they were staged under."""
+    staged: list[tuple[str, str]] = field(default_factory=list)
+    """Changes that files were written for, each after the record they were staged under."""
     removed: set[str] = field(default_factory=set)
     """What changes cannot bring in any more: the files are gone."""
     seconds: float = 0.0
@@ -115,19 +109,18 @@ class Disk:
             raise ValueError(f"Dataset at path {path}: there is no version {version}")
         return there[version - 1]
 
-    def commit(self, path: str, fork: str, read_version: int, mark: Mark, change: Change) -> Request[int]:
+    def commit(self, path: str, fork: str, read_version: int, uuid: str, change: Change) -> Request[int]:
         """A stale transaction is rebased and lands, unless something newer stops it."""
         there = self.versions(path, fork)
         newer = {version.kind for version in there[read_version:]}
         if newer & ALONE or (change.kind in MOVES_ROWS and newer & MOVES_ROWS):
             raise CommitRefused("a newer version is in the way")
-        names = there[-1].names | set(mark.adds)
-        return self._append(there, Version(mark.uuid, change.kind, change.on(there[-1].content), names))
+        return self._append(there, Version(uuid, change.kind, change.on(there[-1].content)))
 
     def restore(self, path: str, fork: str, version: int) -> Request[int]:
         """A Restore lands over anything."""
         old = self.version(path, version, fork)
-        return self._append(self.versions(path, fork), Version("", "restore", old.content, old.names))
+        return self._append(self.versions(path, fork), Version("", "restore", old.content))
 
     def fork(self, path: str, source: str, version: int, name: str) -> Request[bool]:
         """The first step of a fork, which starts with the number of the version it is made from; False if taken."""
@@ -160,10 +153,8 @@ class Disk:
         """Remove the files of revoked records that no version of any table names."""
 
         def land() -> None:
-            kept = {name for versions in self.tables.values() for at in versions for name in (at.uuid, *at.names)}
-            for record, mark in self.staged:
-                if record < floor:
-                    self.removed |= names_of(mark) - kept
+            kept = {at.uuid for versions in self.tables.values() for at in versions}
+            self.removed |= {uuid for record, uuid in self.staged if record < floor} - kept
 
         return Request(land)
 

@@ -23,7 +23,6 @@ from headgate.graph.storage import (
     CommitUnknown,
     ForkHalfMade,
     Location,
-    Mark,
     Staged,
     StoredObject,
     TableSnapshot,
@@ -80,13 +79,10 @@ class Tables:
     def find_head_version(self, path: str, fork: str = "") -> int | None:
         return self._read("tables.find_head_version", lambda: len(self._disk.tables.get((path, fork), ())) or None)
 
-    def is_made_by(self, path: str, version: int, fork: str, mark: Mark) -> bool:
+    def is_made_by(self, path: str, version: int, fork: str, uuid: str) -> bool:
         def answer() -> bool:
             there = self._disk.tables.get((path, fork), [])
-            if version > len(there) or not mark:
-                return False
-            found = there[version - 1]
-            return found.uuid == mark.uuid if mark.uuid else found.names >= set(mark.adds)
+            return version <= len(there) and bool(uuid) and there[version - 1].uuid == uuid
 
         return self._read("tables.is_made_by", answer)
 
@@ -108,7 +104,7 @@ class Tables:
     def commit(self, at: TableSnapshot, staged: Staged) -> int:
         return self._write(
             f"tables.commit {at.path}",
-            lambda: self._disk.commit(at.path, at.fork, staged.read_version, staged.mark, staged.operation),
+            lambda: self._disk.commit(at.path, at.fork, staged.read_version, staged.uuid, staged.operation),
         )
 
     def restore(self, at: TableSnapshot) -> int:

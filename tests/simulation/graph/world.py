@@ -370,7 +370,7 @@ class World:
             seen = prepare(store, self.disk, write, state, head, self.number())
             vars(actor)["seen"] = seen
             record = store.staging._current
-            self.disk.staged += [(record, change.staged.mark) for change in seen.prepared.changes if change.staged]
+            self.disk.staged += [(record, change.staged.uuid) for change in seen.prepared.changes if change.staged]
             return seen.prepared
 
         try:

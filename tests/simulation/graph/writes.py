@@ -12,7 +12,7 @@ from headgate.graph.manifest.rows import HeadMark, SchemaRow
 from headgate.graph.manifest.state import ManifestState
 from headgate.graph.manifest.travel import commit_at, state_at
 from headgate.graph.recovery.writers import Writer
-from headgate.graph.storage import Mark, Staged, TableSnapshot
+from headgate.graph.storage import Staged, TableSnapshot
 from headgate.graph.store import GraphStore
 from headgate.graph.write.base import Base
 from headgate.graph.write.prepared import Prepared, TableChange, WriteRequest
@@ -117,7 +117,5 @@ def base_of(store: GraphStore, state: ManifestState, branch: str, order: int | N
 
 def _staged(write: Write, at: TableSnapshot, number: int) -> Staged:
     change = Change(write.kind, write.tag)
-    name = f"{write.tag}-{number}-{at.path}"
-    mark = Mark(adds=(name,)) if write.kind == "fold" else Mark(uuid=name)
     rows = len(change.on(at.dataset.content))  # type: ignore[attr-defined]
-    return Staged(mark, at.version, rows, change, at.fork)
+    return Staged(f"{write.tag}-{number}-{at.path}", at.version, rows, change, at.fork)

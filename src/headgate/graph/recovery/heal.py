@@ -96,7 +96,7 @@ def _observed(store: GraphStore, planned: PlannedTable, pin: Pin | None) -> Obse
     else:
         expected, pinned = planned.expected, pin.version if pin else planned.expected
         newest = store.tables.head_version(planned.path, planned.fork)
-    ours = newest == pinned + 1 and store.tables.is_made_by(planned.path, newest, planned.lands_on, planned.mark)
+    ours = newest == pinned + 1 and store.tables.is_made_by(planned.path, newest, planned.lands_on, planned.uuid)
     return Observed(expected=expected, pin=pinned, newest=newest, ours=ours)
 
 

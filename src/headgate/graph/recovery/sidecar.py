@@ -19,7 +19,6 @@ from headgate.graph.manifest.publisher import Publication, TableAt
 from headgate.graph.manifest.rows import HeadMark, SchemaRow, TableRow
 from headgate.graph.recovery.owner import Owner
 from headgate.graph.recovery.writers import Writer
-from headgate.graph.storage.changes import Mark
 from headgate.graph.storage.objects import SmallObjects
 
 _log = logging.getLogger(__name__)
@@ -35,11 +34,9 @@ class PlannedTable:
     path: str
     expected: int
     uuid: str
-    """Of its transaction; empty where Lance makes it up, or the table is only restored."""
+    """Of its transaction; empty where the table is only restored."""
     rows: int
     fork: str = ""
-    adds: tuple[str, ...] = ()
-    """What it adds, where no uuid of ours goes into its commit: index segments, data files."""
     new_fork: str = ""
     """The fork that is made for it after this record exists, and that it lands on."""
     origin: TableAt | None = None
@@ -50,10 +47,6 @@ class PlannedTable:
         return (self.origin.version if self.origin else self.expected) + 1
 
     @property
-    def mark(self) -> Mark:
-        return Mark(self.uuid, self.adds)
-
-    @property
     def lands_on(self) -> str:
         """The fork whose history holds the change once it has landed."""
         return self.new_fork or self.fork
@@ -61,7 +54,6 @@ class PlannedTable:
     @classmethod
     def from_dict(cls, told: Mapping[str, Any]) -> PlannedTable:
         known = {key: value for key, value in told.items() if key in cls.__dataclass_fields__}
-        known["adds"] = tuple(known.get("adds", ()))
         known["origin"] = TableAt(**known["origin"]) if known.get("origin") else None
         return cls(**known)
 

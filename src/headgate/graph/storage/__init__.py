@@ -6,7 +6,7 @@ table a history of its own for a branch, `lookup` finds rows by id, `lance_error
 imports Lance to write.
 """
 
-from headgate.graph.storage.changes import Mark, Part, Staged
+from headgate.graph.storage.changes import Part, Staged
 from headgate.graph.storage.forks import ForkHalfMade
 from headgate.graph.storage.location import Location
 from headgate.graph.storage.objects import SmallObjects, StoredObject, open_objects
@@ -18,7 +18,6 @@ __all__ = [
     "CommitUnknown",
     "ForkHalfMade",
     "Location",
-    "Mark",
     "Part",
     "SmallObjects",
     "Staged",

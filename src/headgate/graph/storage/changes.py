@@ -7,31 +7,15 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Mark:
-    """How a version of a table is known to be one operation's work, after a lost answer and to recovery.
-
-    A transaction of ours carries its uuid. Index segments and rewritten fragments are committed by Lance under a uuid
-    of its own: they are known by the names they add, of index segments and of data files.
-    """
-
-    uuid: str = ""
-    adds: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.uuid or self.adds)
-
-
-@dataclass(frozen=True)
 class Staged:
     """One uncommitted change. Opaque: only the table store looks inside `operation`."""
 
-    mark: Mark
+    uuid: str
+    """Of its transaction: how a version is known to be its work, after a lost answer and to recovery."""
     read_version: int
     rows: int
     """How many rows the table has once this has landed on `read_version`."""
     operation: Any = field(repr=False)
-    """An operation of a transaction; or, where Lance commits for itself, a function from the dataset at `read_version`
-    to the one it became."""
     fork: str = ""
     """The fork it was staged on: its files are there."""
 

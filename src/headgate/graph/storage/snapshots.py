@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from lance import LanceDataset
 
-from headgate.graph.storage.changes import Mark, Staged
+from headgate.graph.storage.changes import Staged
 from headgate.graph.storage.forks import folder
 
 
@@ -33,4 +33,4 @@ class TableSnapshot:
 
 def staged_on(at: TableSnapshot, rows: int, operation: Any) -> Staged:
     """A transaction of ours, on a snapshot."""
-    return Staged(Mark(uuid=str(uuid4())), at.version, rows, operation, at.fork)
+    return Staged(str(uuid4()), at.version, rows, operation, at.fork)

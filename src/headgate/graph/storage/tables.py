@@ -22,7 +22,7 @@ from lance.dataset import Transaction
 from lance.fragment import write_fragments
 
 from headgate.errors import HeadgateError
-from headgate.graph.storage.changes import Mark, Part, Staged
+from headgate.graph.storage.changes import Part, Staged
 from headgate.graph.storage.columns import ColumnChanges, stage_columns
 from headgate.graph.storage.compact import stage_compaction
 from headgate.graph.storage.forks import ForkHalfMade, folder, make_fork, rebased
@@ -104,18 +104,9 @@ class TableStore:
             raise as_error(error, doing=f"read the history of table {path}") from error
         return None if made_by is None else str(made_by.uuid)
 
-    def is_made_by(self, path: str, version: int, fork: str, mark: Mark) -> bool:
-        """Whether a version is there and is the work of the change with this mark."""
-        if mark.uuid:
-            return self.transaction_uuid(path, version, fork) == mark.uuid
-        if not mark.adds:
-            return False
-        try:
-            return set(mark.adds) <= _names_in(self._dataset(path, version, fork))
-        except Exception as error:
-            if classify(error) is LanceProblem.MISSING:
-                return False
-            raise as_error(error, doing=f"read the history of table {path}") from error
+    def is_made_by(self, path: str, version: int, fork: str, uuid: str) -> bool:
+        """Whether a version is there and is the work of the transaction with this uuid."""
+        return bool(uuid) and self.transaction_uuid(path, version, fork) == uuid
 
     def find_head_version(self, path: str, fork: str = "") -> int | None:
         """The newest version of a fork; None if the fork has not been made."""
@@ -279,12 +270,9 @@ class TableStore:
 
     def commit(self, at: TableSnapshot, staged: Staged) -> int:
         """Commit once; the version it became, which may lie above `read_version + 1` if others were there."""
-        if callable(staged.operation):
-            operation = staged.operation
-            return self._commit(at, lambda: operation(self._dataset(at.path, staged.read_version, at.fork)))
         moved = staged.operation if at.fork == staged.fork else rebased(staged.operation, at.dataset, staged.fork)
         transaction = Transaction(
-            read_version=staged.read_version, operation=moved, uuid=staged.mark.uuid, transaction_properties={}
+            read_version=staged.read_version, operation=moved, uuid=staged.uuid, transaction_properties={}
         )
         return self._commit(at, lambda: LanceDataset.commit(at.dataset, transaction, max_retries=0))
 
@@ -381,12 +369,6 @@ def _ordered(rows: pa.RecordBatchReader, names: list[str]) -> pa.RecordBatchRead
         return rows
     schema = pa.schema([rows.schema.field(name) for name in names])
     return pa.RecordBatchReader.from_batches(schema, (batch.select(names) for batch in rows))
-
-
-def _names_in(dataset: LanceDataset) -> set[str]:
-    """The data files and the index segments of a version."""
-    files = {str(file.path) for fragment in dataset.get_fragments() for file in fragment.metadata.files}
-    return files | {str(segment.uuid) for index in dataset.describe_indices() for segment in index.segments}
 
 
 def data_folder(at: TableSnapshot) -> str:

@@ -14,8 +14,6 @@ stages one change per table and says what the publish sets and rests on (`Prepar
 
 - a change is `Base.change(type, at, staged)`, which adds a fork where the branch only inherits the table. Forks are
   made in phase B and named in the sidecar; nobody else makes them;
-- a change that Lance commits under a uuid of its own (index segments, compaction) is a `Staged` whose `operation` is a
-  function and whose `Mark` names the segments or data files it adds: that is how it is known after a crash;
 - schema rows, new tables, tombstones, pins without a change and the merged parent are fields of `Prepared`: they ride
   in the same publish, by the writer or by recovery.
 
@@ -196,8 +194,7 @@ def _sidecar(store: GraphStore, request: WriteRequest, prepared: Prepared, head:
                 path=change.at.path,
                 fork=change.expected.fork,
                 expected=change.expected.version,
-                uuid=change.staged.mark.uuid if change.staged else "",
-                adds=change.staged.mark.adds if change.staged else (),
+                uuid=change.staged.uuid if change.staged else "",
                 rows=change.rows,
                 new_fork=change.new_fork,
                 origin=TableAt(change.at.version, change.at.fork) if change.new_fork and change.pin else None,

@@ -35,7 +35,7 @@ def land(store: GraphStore, change: TableChange) -> int:
         except CommitRefused:
             landed = False
         except CommitUnknown:
-            landed = store.tables.is_made_by(at.path, wanted, at.fork, staged.mark)
+            landed = store.tables.is_made_by(at.path, wanted, at.fork, staged.uuid)
         if landed:
             return wanted
         restored = restore_to(store, home.path, TableAt(home.version, home.fork))

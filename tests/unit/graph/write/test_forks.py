@@ -11,7 +11,7 @@ import headgate.graph as hg
 from headgate import failpoints
 from headgate.errors import HeadgateError
 from headgate.failpoints import Failpoint
-from headgate.graph.manifest.rows import Head, Pin
+from headgate.graph.manifest.rows import Pin
 from headgate.graph.recovery.heal import heal
 from headgate.graph.storage import CommitUnknown
 
@@ -24,19 +24,8 @@ def branch(graph: hg.Graph) -> str:
     """A branch that shows what main shows."""
     graph.mutate(ADD, {"name": "old"})
     graph.mutate(ADD, {"name": "older"})
-    manifest = graph.store.manifest
-    state = manifest.state()
-    head = state.head("main")
-    made = Head(
-        branch="side",
-        order=head.order,
-        commit=head.commit,
-        parent_branch="main",
-        base_order=head.order,
-        inherited=head.order,
-    )
-    manifest.merge(state, [made, head])
-    return made.branch
+    graph.create_branch("side")
+    return "side"
 
 
 def names(graph: hg.Graph, branch: str) -> list[str]:
