@@ -254,12 +254,7 @@ class SparkTransaction:
             self._staged.rejected = checks.rejected
 
     def _type(self, name: str) -> TableType:
-        if self._types is not None and name not in self._types:
-            raise InvalidInput(
-                message=f"{name} is not among the types that were declared",
-                hint=f"declared are: {', '.join(self._types)}",
-            )
-        return self._base.type(name)
+        return self._base.declared(name, self._types)
 
     def _check_usable(self) -> None:
         if self._over:

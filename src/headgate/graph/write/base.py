@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from headgate.errors import NotFound
+from headgate.errors import InvalidInput, NotFound
 from headgate.graph.manifest.publisher import TableAt
 from headgate.graph.manifest.rows import Commit, Fork, Head, Pin, TableRow
 from headgate.graph.manifest.state import ManifestState
@@ -102,6 +103,15 @@ class Base:
             known = ", ".join(table.name for table in self.schema.tables())
             raise NotFound(message=f"there is no type {name}", kind="type", name=name, hint=f"the graph has: {known}")
         return found
+
+    def declared(self, name: str, types: Sequence[str] | None) -> TableType:
+        """A type that a transaction may touch: any, or one of those that were declared for it."""
+        if types is not None and name not in types:
+            raise InvalidInput(
+                message=f"{name} is not among the types that were declared",
+                hint=f"declared are: {', '.join(types)}",
+            )
+        return self.type(name)
 
     def snapshot(self, name: str) -> TableSnapshot:
         """A type's table at its pinned version."""

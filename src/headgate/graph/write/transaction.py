@@ -258,12 +258,7 @@ class Transaction:
         return prepare_pending(self._base, self._pending, insert_only=False)
 
     def _type(self, name: str) -> TableType:
-        if self._types is not None and name not in self._types:
-            raise InvalidInput(
-                message=f"{name} is not among the types that were declared",
-                hint=f"declared are: {', '.join(self._types)}",
-            )
-        return self._base.type(name)
+        return self._base.declared(name, self._types)
 
     def _check_writable(self) -> None:
         if self._frames is not None:
